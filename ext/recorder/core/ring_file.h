@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * ring_file.h - the file: where it lies, who owns it, writing at an offset. Knows nothing of records.
+ *
+ * Runs on: create/close any thread that may block; write: scanner thread
+ */
+#ifndef SDB_RING_FILE_H
+#define SDB_RING_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include "ring_format.h"
+
+enum { SDB_PATH_MAX = 1024 };
+
+struct sdb_ring_config {
+    const char *dir;       /* created 0700 when absent (one level and its parents); else must be ours */
+    uint64_t ring_bytes;   /* whole file; rounded down to whole chunks; >= SDB_RING_MIN_BYTES */
+    uint64_t interval_ns;
+    uint32_t flags;        /* SDB_FLAG_* */
+    const char *text;      /* NUL-separated "key=value" strings (ruby=, gem=, service=, tag.x=, parent_ring=) */
+    size_t text_bytes;
+    uint64_t keep_files;   /* retention: dead rings kept in dir, newest first */
+};
+
+struct sdb_ring_file {
+    /* immutable after create */
+    int fd;
+    char path[SDB_PATH_MAX];
+    char dir[SDB_PATH_MAX];
+    struct sdb_identity identity;
+    /* owner: scanner */
+    int last_errno;
+    void *resident; /* read-only mlocked window over the pages to be written next, or NULL */
+    uint64_t resident_off, resident_bytes;
+};
+
+/* Creates `<dir>/<pid>-<start ticks>-<random>.sdb` (0600, O_EXCL|O_NOFOLLOW|O_CLOEXEC), fallocates it,
+ * takes the flock, writes the identity in state CREATING and then LIVE. Applies retention after.
+ * Returns 0, SDB_ERR_ACCESS, _NOSPC, _IO (errno kept in last_errno), _INVALID. On failure nothing is left
+ * behind. Blocks on the disk. argv, boot id, pid namespace, start ticks are read from /proc. */
+int sdb_ring_file_create(struct sdb_ring_file *f, const struct sdb_ring_config *config);
+
+/* pwrite of all bytes, EINTR retried. 0 or SDB_ERR_IO / _NOSPC (last_errno set). Never raises SIGXFSZ
+ * when the calling thread blocks it. */
+int sdb_ring_file_write(struct sdb_ring_file *f, uint64_t off, const void *bytes, size_t n);
+
+/* Moves the resident window to [off, off + bytes): best effort, silent without RLIMIT_MEMLOCK. */
+void sdb_ring_file_keep_resident(struct sdb_ring_file *f, uint64_t off, uint64_t bytes);
+
+/* Seals: identity.state = CLOSED, drops the window, closes the descriptor (and with it the flock). */
+void sdb_ring_file_close(struct sdb_ring_file *f);
+
+/* In a forked child: drops the inherited descriptor and window without touching the file or its lock's
+ * sign of life in the parent (the flock lives as long as the parent's own descriptor). */
+void sdb_ring_file_abandon(struct sdb_ring_file *f);
+
+/* Removes the oldest rings of dead processes beyond keep_files in dir; never a live one (flock held),
+ * never a file that is not a ring of this uid. Returns the number removed. */
+int sdb_ring_file_retain(const char *dir, uint64_t keep_files);
+
+#endif
