@@ -1,0 +1,18 @@
+# frozen_string_literal: true
+
+# SPDX-License-Identifier: MIT
+#
+# extconf.rb - builds sdb_recorder, the library that lives in the profiled app, or installs a stub where
+# it cannot be built. One folder a layer; see ../README.md.
+
+require_relative "../build/build_support"
+
+if (reason = SdbBuild.obstacle(any_platform: false))
+  SdbBuild.install_stub("recorder", reason)
+else
+  require "mkmf"
+
+  have_library("pthread")
+  have_func("rb_internal_thread_add_event_hook", "ruby/thread.h")
+  SdbBuild.create("recorder", %w[core vm glue ../format], __dir__)
+end

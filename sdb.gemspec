@@ -1,0 +1,26 @@
+# frozen_string_literal: true
+
+require_relative "lib/sdb/version"
+
+Gem::Specification.new do |spec|
+  spec.name = "sdb"
+  spec.version = Sdb::VERSION
+  spec.summary = "Always-on profiler for Ruby services: samples every thread each millisecond without the GVL"
+  spec.description = <<~TEXT
+    A native thread that never takes the GVL samples the stacks of all live Ruby threads every millisecond and
+    writes them to a fixed-size ring file. Afterwards, offline, the sdb command answers why a request was slow,
+    who held the GVL while it waited, and what every thread did before the process was killed.
+  TEXT
+  spec.authors = ["The sdb developers"]
+  spec.license = "MIT"
+  spec.required_ruby_version = ">= 3.1"
+  spec.metadata = { "rubygems_mfa_required" => "true" }
+
+  spec.files = Dir.chdir(__dir__) do
+    Dir["lib/**/*.{rb,rake,html,css,js}", "ext/**/*.{c,h,rb,md}", "exe/*", "LICENSE", "README.md", "CHANGELOG.md"]
+  end
+  spec.bindir = "exe"
+  spec.executables = ["sdb"]
+  spec.require_paths = ["lib"]
+  spec.extensions = ["ext/recorder/extconf.rb", "ext/reader/extconf.rb"]
+end
