@@ -15,7 +15,7 @@
 
 #include <stdint.h>
 
-#define SDB_MAGIC 0xa7c2b1620a424453ull /* "SDB\n" b1 c2 a7 with non-ASCII bytes, little-endian */
+#define SDB_MAGIC 0xa7c2b1620a424453ull /* bytes 53 44 42 0a 62 b1 c2 a7: "SDB\n" "b", then non-ASCII */
 #define SDB_FORMAT_MAJOR 1
 #define SDB_FORMAT_MINOR 0
 #define SDB_ENDIAN_TAG 0x01020304u
@@ -158,14 +158,16 @@ struct sdb_area_header { /* of a chunk and of a symbol area alike */
 #define SDB_SAMPLE_HAS_MORE 0x01
 /* SAMPLE: byte, varint slot, [varint more if HAS_MORE], [zigzag node - previous node of the slot in
  * this chunk if HAS_NODE], [zigzag cpu_us - busy_us if HAS_CPU], [varint wait_us], [varint blocked_us],
- * [varint gc_us if more & GC], [varint age_us if more & AGE]
- * where all times cover the span from the slot's previous SAMPLE (or THREAD) to this tick:
+ * [varint gc_us if more & GC], [varint age_us if more & AGE], [varint elapsed_us if more & ELAPSED]
+ * where all times cover the elapsed_us before this tick: given by ELAPSED in the first SAMPLE of a slot
+ * in a chunk and after a THREAD with another serial, else the time since the slot's previous SAMPLE.
  *   busy_us = elapsed_us - wait_us - blocked_us      (running and gc)                                */
 #define SDB_MORE_GC 0x01        /* gc_us: part of busy_us spent in GC by this thread */
 #define SDB_MORE_AGE 0x02       /* age_us: how long before this tick the thread entered its state */
 #define SDB_MORE_TORN_TOP 0x04  /* the newest frames were dropped: they moved while being read */
 #define SDB_MORE_TRUNCATED 0x08 /* deeper than the limit: the oldest frames are missing */
 #define SDB_MORE_NO_STACK 0x10  /* state only: the stack could not be read, the node is the last known */
+#define SDB_MORE_ELAPSED 0x20   /* elapsed_us is given: the times reach back across the chunk's start */
 
 enum sdb_thread_state { SDB_RUNNING = 0, SDB_GVL_WAIT = 1, SDB_BLOCKED = 2, SDB_GC = 3 };
 
@@ -175,8 +177,9 @@ enum sdb_thread_state { SDB_RUNNING = 0, SDB_GVL_WAIT = 1, SDB_BLOCKED = 2, SDB_
 enum sdb_record {
     SDB_R_TICK = 1,     /* zigzag dt_us - effective interval in us: when it does not fit the short form */
     SDB_R_NODE = 2,     /* varint id - parent, varint code, varint where: 0 no line, odd: instruction
-                           index = where >> 1, else raw pc address (see code.base). Ids count 1, 2, ...
-                           in each chunk; 0 is the root (empty stack) */
+                           index = where >> 1 (of the word to look up: the VM's next-pc index less 1),
+                           else the VM's raw pc address (index = (where - code.base) / 8 - 1, 0 at base).
+                           Ids count 1, 2, ... in each chunk; 0 is the root (empty stack) */
     SDB_R_INTERVAL = 3, /* varint us: effective interval from here on; first record of each chunk */
     SDB_R_PARK = 4,     /* from the previous tick to the next no thread could run */
     SDB_R_GAP = 5,      /* varint us, varint enum sdb_gap: before the tick that ends it: for this long
@@ -187,14 +190,15 @@ enum sdb_record {
                                reused. Repeated at each chunk's start and when a field changes */
     SDB_R_THREAD_END = 17,  /* slot, serial, end rel */
     SDB_R_CLOCK = 18,       /* monotonic rel, realtime ns: each second and at each chunk's start */
-    SDB_R_GC = 19,          /* slot serial (0 unknown), phase flags, begin rel, duration ns, gc count,
+    SDB_R_GC = 19,          /* slot serial (0 unknown), SDB_GC_* flags, begin rel, duration ns, gc count,
                                heap live slots, malloc increase bytes */
     SDB_R_MEMORY = 20,      /* rel, rss bytes, cgroup usage bytes, cgroup limit bytes (0 none) */
     SDB_R_COUNTERS = 21,    /* n, then n values in the order of enum sdb_counter */
     SDB_R_STRING = 22,      /* string id, bytes: chunk-local; ids count 1, 2, ... */
     SDB_R_SPAN_BEGIN = 23,  /* slot serial, span id, parent span id, begin rel, kind string, name string,
                                request id bytes len + bytes, trace id len + bytes, n tags, (key string,
-                               value string)*; repeated for open spans at each chunk's start */
+                               value string)*; repeated for open spans at each chunk's start. Strings are
+                               ids of R_STRING, 0 none */
     SDB_R_SPAN_END = 24,    /* span id, end rel, name string, status, cpu ns, gvl_wait ns, blocked ns,
                                gc ns, allocations, n tags, (key string, value string)* */
     SDB_R_SPAN_SWITCH = 25, /* slot serial, span id (0 none), rel: which span the thread works for from
@@ -209,6 +213,11 @@ enum sdb_record {
 #define SDB_THREAD_MAIN 0x2
 #define SDB_THREAD_INFERRED 0x4 /* states of this thread are inferred from its CPU clock */
 #define SDB_THREAD_HAS_NAME 0x8
+
+#define SDB_GC_MAJOR 0x1 /* flags of a GC record; 0: a period inside the collector, kind not known */
+#define SDB_GC_MARK 0x2
+#define SDB_GC_SWEEP 0x4
+#define SDB_GC_COMPACT 0x8
 
 enum sdb_gap { SDB_GAP_LATE = 1, SDB_GAP_FORK = 2, SDB_GAP_WRITE = 3, SDB_GAP_PAUSED = 4 };
 
