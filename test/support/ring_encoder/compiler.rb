@@ -19,15 +19,21 @@ module RingEncoder
     def compile
       write_symbols
       ticks = tick_times
-      pending = @story.events.sort_by.with_index { |event, n| [event[0], n] }
+      pending = @story.events.sort_by.with_index { |event, n| [event.at, n] }
+      past = []
       rolls = @story.rolls.sort
       previous = nil
       ticks.each do |now|
         roll = previous.nil? || (rolls.first && rolls.first <= now)
         rolls.shift if roll && previous
         roll ? begin_chunk(now, previous) : write_tick(now, previous)
-        pending.shift[1].call(@chunk) while pending.first && pending.first[0] <= now
-        write_threads(now, roll && !previous.nil?)
+        write_threads(now, roll)
+        repeat_lasting(past, now) if roll
+        while pending.first && pending.first.at <= now
+          past << pending.first
+          pending.shift.write.call(@chunk)
+        end
+        write_samples(now, roll)
         previous = now
       end
       end_chunk
@@ -45,24 +51,29 @@ module RingEncoder
       times.uniq.sort.reject { |t| @story.silences.any? { |from, to, _| t > from && t < to } }
     end
 
+    # Its first tick is `now` itself; what no thread could see before it stands in the chunk before.
     def begin_chunk(now, previous)
-      end_chunk if @chunk
+      if @chunk
+        write_silence(now, previous)
+        end_chunk
+      end
       @chunk = ChunkRecords.new(@chunks, block_bytes: @story.block_bytes)
+      @sampled_slots = {}
       @first_ns = now
       @chunks += 1
       @chunk.interval(@story.interval_ns / 1000)
-      @chunk.clock(now, @file.identity[:start_realtime_ns] + now)
-      write_silence(now, previous)
-      write_first_tick(now, previous)
-    end
-
-    def write_first_tick(_now, _previous)
-      @chunk.tick(@story.interval_ns / 1000)
+      write_clock(now)
     end
 
     def write_tick(now, previous)
       write_silence(now, previous)
       @chunk.tick((now - previous) / 1000)
+      write_clock(now) if now - @clock_ns >= 1_000_000_000
+    end
+
+    def write_clock(now)
+      @chunk.clock(now, @file.identity[:start_realtime_ns] + now)
+      @clock_ns = now
     end
 
     def write_silence(now, previous)
@@ -72,20 +83,35 @@ module RingEncoder
       reason ? @chunk.gap((to - from) / 1000, reason) : @chunk.park
     end
 
-    def write_threads(now, repeat)
-      @story.threads.each_value do |thread|
-        next if thread.birth_ns > now
-        next if thread.end_ns && @progress[thread.name] == :ended
+    # Open spans, and what threads work for and their tags, as they stand.
+    def repeat_lasting(past, now)
+      lasting = past.select { |event| event.until > now }
+      lasting.each { |event| event.write.call(@chunk) if event.lasting == :span }
+      %i[switch tags].each do |kind|
+        lasting.select { |event| event.lasting == kind }.group_by(&:thread).each_value { |e| e.last.write.call(@chunk) }
+      end
+    end
 
-        progress = @progress[thread.name]
-        if progress.nil? || repeat
-          @chunk.thread(thread.slot, thread.serial, thread.tid, thread.birth_ns, flags: thread.flags, name: thread.label)
-        end
+    def write_threads(now, repeat)
+      living(now) do |thread|
+        next unless repeat || !@progress[thread.name]
+
+        @chunk.thread(thread.slot, thread.serial, thread.tid, thread.birth_ns, flags: thread.flags, name: thread.label)
+      end
+    end
+
+    def write_samples(now, repeat)
+      living(now) do |thread|
+        @progress[thread.name] ||= Progress.new(thread.birth_ns, nil, thread.birth_ns)
         moment = thread.moments[now]
-        moment ||= progress.moment.dup.tap { |m| m.cpu_ns = m.gc_ns = m.age_ns = nil } if repeat && progress
+        moment ||= @progress[thread.name].moment&.dup&.tap { |m| m.cpu_ns = m.gc_ns = m.age_ns = nil } if repeat
         sample(thread, moment, now) if moment
         finish_thread(thread) if thread.end_ns && thread.end_ns <= now
       end
+    end
+
+    def living(now)
+      @story.threads.each_value { |t| yield t unless t.birth_ns > now || @progress[t.name] == :ended }
     end
 
     def finish_thread(thread)
@@ -94,14 +120,16 @@ module RingEncoder
     end
 
     def sample(thread, moment, now)
-      before = @progress[thread.name] || Progress.new(thread.birth_ns, nil, thread.birth_ns)
+      before = @progress[thread.name]
       changed = before.moment.nil? || before.moment.state != moment.state
       entered = changed ? now - (moment.age_ns || 0) : before.since_ns
       spent = spent_in_states(before, moment, entered, now)
       busy = (now - before.sampled_ns) - spent[:gvl_wait] - spent[:blocked]
-      cpu = moment.cpu_ns ? moment.cpu_ns - busy : 0
-      @chunk.sample(thread.slot, moment.state, node: node(moment.stack), cpu: us(cpu), wait: us(spent[:gvl_wait]),
-                                               blocked: us(spent[:blocked]), gc: us(moment.gc_ns || spent[:gc]),
+      elapsed = us(now - before.sampled_ns) unless @sampled_slots[thread.slot] == thread.serial
+      @sampled_slots[thread.slot] = thread.serial
+      @chunk.sample(thread.slot, moment.state, node: node(moment.stack), cpu: moment.cpu_ns ? us(moment.cpu_ns - busy) : 0,
+                                               wait: us(spent[:gvl_wait]), blocked: us(spent[:blocked]),
+                                               gc: us(moment.gc_ns || spent[:gc]), elapsed: elapsed,
                                                age: moment.age_ns && us(moment.age_ns), more: moment.more)
       @samples += 1
       @progress[thread.name] = Progress.new(now, moment, entered)

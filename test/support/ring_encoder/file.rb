@@ -81,7 +81,11 @@ module RingEncoder
 
     def identity_bytes
       i = @identity
-      text = @text.flat_map { |key, value| ["#{key}=#{value}".b, "\0"] }.join.b[0, IDENTITY_ROOM - 256]
+      text = String.new(encoding: Encoding::BINARY)
+      @text.each do |key, value|
+        pair = "#{key}=#{value}\0".b
+        text << pair if text.bytesize + pair.bytesize <= IDENTITY_ROOM - 256
+      end
       flags = i[:flags].sum { |flag| FLAGS.fetch(flag) }
       fields = [
         MAGIC, 0x01020304, i[:major], i[:minor], 8, 0, file_bytes, area_a_off, area_b_off, @area_bytes, chunks_off,

@@ -70,6 +70,7 @@ module RingEncoder
     STATES = { running: 0, gvl_wait: 1, blocked: 2, gc: 3 }.freeze
     MORE = { torn_top: 4, truncated: 8, no_stack: 16 }.freeze
     THREAD_FLAGS = { own: 1, main: 2, inferred: 4 }.freeze
+    GC_FLAGS = { major: 1, mark: 2, sweep: 4, compact: 8 }.freeze
     GAPS = { late: 1, fork: 2, write: 3, paused: 4 }.freeze
     T = {
       tick: 1, node: 2, interval: 3, park: 4, gap: 5, thread: 16, thread_end: 17, clock: 18, gc: 19, memory: 20,
@@ -84,6 +85,7 @@ module RingEncoder
       @nodes = {}
       @strings = {}
       @slot_node = Hash.new(0)
+      @slot_serial = {}
       @interval_us = nil
     end
 
@@ -108,9 +110,13 @@ module RingEncoder
       end
     end
 
-    # cpu, wait, blocked, gc, age: microseconds; cpu is cpu_us - busy_us. more: names of MORE.
-    def sample(slot, state, node: nil, cpu: 0, wait: 0, blocked: 0, gc: 0, age: nil, more: [])
-      flags = more.sum { |name| MORE.fetch(name) } | (gc.positive? ? 1 : 0) | (age ? 2 : 0)
+    # cpu, wait, blocked, gc, age, elapsed: microseconds; cpu is cpu_us - busy_us. more: names of MORE.
+    # elapsed must be given for a slot's first SAMPLE in the chunk and after another serial.
+    def sample(slot, state, node: nil, cpu: 0, wait: 0, blocked: 0, gc: 0, age: nil, elapsed: nil, more: [])
+      flags = more.sum { |name| MORE.fetch(name) }
+      flags |= 0x01 if gc.positive?
+      flags |= 0x02 if age
+      flags |= 0x20 if elapsed
       has_node = !node.nil? && node != @slot_node[slot]
       head = 0x80 | (STATES.fetch(state) << 5)
       head |= 0x10 if has_node
@@ -126,6 +132,7 @@ module RingEncoder
       record << Bytes.varint(blocked) if blocked.positive?
       record << Bytes.varint(gc) if gc.positive?
       record << Bytes.varint(age) if age
+      record << Bytes.varint(elapsed) if elapsed
       @slot_node[slot] = node if has_node
       raw record
     end
@@ -135,15 +142,18 @@ module RingEncoder
 
     def thread(slot, serial, tid, birth_ns, flags: [], name: nil)
       bits = flags.sum { |flag| THREAD_FLAGS.fetch(flag) } | (name ? 8 : 0)
-      @slot_node[slot] = 0
+      @slot_node.delete(slot) unless @slot_serial[slot] == serial
+      @slot_serial[slot] = serial
       sized T[:thread], Bytes.varints(slot, serial, tid, birth_ns, bits) + name.to_s.b
     end
 
     def thread_end(slot, serial, end_ns) = sized(T[:thread_end], Bytes.varints(slot, serial, end_ns))
     def clock(rel_ns, realtime_ns) = sized(T[:clock], Bytes.varints(rel_ns, realtime_ns))
 
-    def gc(serial, begin_ns, duration_ns, phase: 0, count: 0, live_slots: 0, malloc_bytes: 0)
-      sized T[:gc], Bytes.varints(serial, phase, begin_ns, duration_ns, count, live_slots, malloc_bytes)
+    # flags: major, mark, sweep, compact.
+    def gc(serial, begin_ns, duration_ns, flags: [], count: 0, live_slots: 0, malloc_bytes: 0)
+      bits = flags.sum { |flag| GC_FLAGS.fetch(flag) }
+      sized T[:gc], Bytes.varints(serial, bits, begin_ns, duration_ns, count, live_slots, malloc_bytes)
     end
 
     def memory(rel_ns, rss, usage: 0, limit: 0) = sized(T[:memory], Bytes.varints(rel_ns, rss, usage, limit))

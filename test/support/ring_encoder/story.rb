@@ -23,6 +23,8 @@ module RingEncoder
   class Story
     Moment = Struct.new(:state, :stack, :age_ns, :cpu_ns, :gc_ns, :more, keyword_init: true)
     Told = Struct.new(:name, :slot, :serial, :tid, :birth_ns, :end_ns, :flags, :label, :moments, keyword_init: true)
+    # until, lasting and thread: what is repeated at a chunk's start (:span, :switch, :tags of a thread).
+    Event = Struct.new(:at, :write, :until, :lasting, :thread)
     Code = Struct.new(:id, :name, :options, keyword_init: true)
 
     attr_reader :file, :threads, :codes, :events, :rolls, :silences, :interval_ns, :block_bytes, :last_ns,
@@ -81,7 +83,9 @@ module RingEncoder
     def finish(time) = @last_ns = ns(time)
 
     # Any record at a time: yields the ChunkRecords.
-    def record(time, &block) = @events << [ns(time), block]
+    def record(time, lasting: nil, till: Float::INFINITY, on: nil, &block)
+      @events << Event.new(ns(time), block, lasting ? till : 0, lasting, on)
+    end
 
     # range.end nil: still open. ended: what only its end tells (status, cpu, gvl_wait, blocked, gc in ms, ...).
     def span(range, on, name:, id: "", number: nil, kind: "request", parent: 0, trace: "", tags: {}, begin_name: name,
@@ -90,23 +94,27 @@ module RingEncoder
       serial = @threads.fetch(on).serial
       from = ns(range.begin)
       till = range.end && ns(range.end)
-      opening = lambda do |r|
+      record(range.begin, lasting: :span, till: till || Float::INFINITY) do |r|
         r.span_begin serial, number, from, kind: kind, name: begin_name, parent: parent, request_id: id,
                                            trace_id: trace, tags: tags
       end
-      @events << [from, opening, till || Float::INFINITY]
-      record(range.begin) { |r| r.span_switch(serial, number, from) }
+      switch(range.begin, on, number)
       return number unless till
 
+      switch(range.end, on, parent)
       %i[cpu gvl_wait blocked gc].each { |key| ended[key] = ns(ended[key]) if ended[key] }
-      record(range.end) do |r|
-        r.span_switch(serial, parent, till)
-        r.span_end(number, till, name: name, **ended)
-      end
+      record(range.end) { |r| r.span_end(number, till, name: name, **ended) }
       number
     end
 
-    def tags(time, on, **tags) = record(time) { |r| r.tags(@threads.fetch(on).serial, ns(time), tags) }
+    def switch(time, on, number)
+      record(time, lasting: :switch, on: on) { |r| r.span_switch(@threads.fetch(on).serial, number, ns(time)) }
+    end
+
+    def tags(time, on, **tags)
+      record(time, lasting: :tags, on: on) { |r| r.tags(@threads.fetch(on).serial, ns(time), tags) }
+    end
+
     def mark(time, text) = record(time) { |r| r.mark(ns(time), text) }
 
     def gc_run(range, on, **facts)
