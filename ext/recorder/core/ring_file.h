@@ -21,6 +21,8 @@ struct sdb_ring_config {
     const char *text;      /* NUL-separated "key=value" strings (ruby=, gem=, service=, tag.x=, parent_ring=) */
     size_t text_bytes;
     uint64_t keep_files;   /* retention: dead rings kept in dir, newest first */
+    /* zero of rel times and CLOCK_REALTIME at that moment: those the writer was made with; 0: now */
+    uint64_t start_monotonic_ns, start_realtime_ns;
 };
 
 struct sdb_ring_file {
@@ -35,20 +37,24 @@ struct sdb_ring_file {
     uint64_t resident_off, resident_bytes;
 };
 
-/* Creates `<dir>/<pid>-<start ticks>-<random>.sdb` (0600, O_EXCL|O_NOFOLLOW|O_CLOEXEC), fallocates it,
- * takes the flock, writes the identity in state CREATING and then LIVE. Applies retention after.
- * Returns 0, SDB_ERR_ACCESS, _NOSPC, _IO (errno kept in last_errno), _INVALID. On failure nothing is left
- * behind. Blocks on the disk. argv, boot id, pid namespace, start ticks are read from /proc. */
+/* Creates `<dir>/<pid>-<start ticks>-<random>.sdb` (0600, O_EXCL|O_NOFOLLOW|O_CLOEXEC), takes the flock,
+ * writes the identity in state CREATING, allocates the file, and sets LIVE. Applies retention after.
+ * Returns 0, SDB_ERR_ACCESS (directory of another user, writable by everybody without sticky bit, or not
+ * writable), _NOSPC (also beyond RLIMIT_FSIZE), _IO, _INVALID; the errno is kept in last_errno. On failure
+ * nothing is left behind but the directory, and *f needs no close. Blocks on the disk; never raises
+ * SIGXFSZ. argv, boot id, pid namespace, start ticks are read from /proc. */
 int sdb_ring_file_create(struct sdb_ring_file *f, const struct sdb_ring_config *config);
 
 /* pwrite of all bytes, EINTR retried. 0 or SDB_ERR_IO / _NOSPC (last_errno set). Never raises SIGXFSZ
  * when the calling thread blocks it. */
 int sdb_ring_file_write(struct sdb_ring_file *f, uint64_t off, const void *bytes, size_t n);
 
-/* Moves the resident window to [off, off + bytes): best effort, silent without RLIMIT_MEMLOCK. */
+/* Moves the resident window to the pages of [off, off + bytes), cut to the file: best effort, silent
+ * without RLIMIT_MEMLOCK (then there is none). May read the pages from the disk. */
 void sdb_ring_file_keep_resident(struct sdb_ring_file *f, uint64_t off, uint64_t bytes);
 
-/* Seals: identity.state = CLOSED, drops the window, closes the descriptor (and with it the flock). */
+/* Seals: identity.state = CLOSED, drops the window, closes the descriptor (and with it the flock). Nothing
+ * when not open (fd < 0, or after abandon). Never raises SIGXFSZ. */
 void sdb_ring_file_close(struct sdb_ring_file *f);
 
 /* In a forked child: drops the inherited descriptor and window without touching the file or its lock's

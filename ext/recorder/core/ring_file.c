@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * ring_file.c - creation, writing, the resident window, closing. Retention is in ring_retain.c, the
+ * contents of the header page in ring_identity.c.
+ *
+ * Runs on: see ring_file.h
+ */
+#include "core/ring_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include "core/clock.h"
+#include "core/ring_identity.h"
+#include "core/testpoint.h"
+#include "error.h"
+
+enum { NAME_BYTES = 96, LOCK_TRIES = 100, LOCK_PAUSE_NS = 1000000 };
+
+static int
+error_of(int number)
+{
+    switch (number) {
+      case ENOSPC: case EDQUOT: case EFBIG: return SDB_ERR_NOSPC;
+      case EACCES: case EPERM: case EROFS: case ENOTDIR: case ELOOP: case ENOENT: return SDB_ERR_ACCESS;
+      case ENAMETOOLONG: return SDB_ERR_INVALID;
+      case ENOMEM: return SDB_ERR_NOMEM;
+      default: return SDB_ERR_IO;
+    }
+}
+
+/* Writing or allocating beyond RLIMIT_FSIZE raises SIGXFSZ at the calling thread, whose default action is
+ * death. Where an app's own thread calls, it is blocked meanwhile and taken back if it came from us. */
+struct xfsz_guard {
+    sigset_t before;
+    bool was_pending;
+};
+
+static void
+xfsz_block(struct xfsz_guard *g)
+{
+    sigset_t xfsz, pending;
+
+    sigpending(&pending);
+    g->was_pending = sigismember(&pending, SIGXFSZ) == 1;
+    sigemptyset(&xfsz);
+    sigaddset(&xfsz, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &xfsz, &g->before);
+}
+
+static void
+xfsz_restore(struct xfsz_guard *g)
+{
+    sigset_t xfsz;
+    struct timespec now = {0, 0};
+
+    sigemptyset(&xfsz);
+    sigaddset(&xfsz, SIGXFSZ);
+    if (!g->was_pending) {
+        while (sigtimedwait(&xfsz, NULL, &now) < 0 && errno == EINTR) continue;
+    }
+    pthread_sigmask(SIG_SETMASK, &g->before, NULL);
+}
+
+/* mkdir -p with 0700 for what is missing. 0 or an errno. */
+static int
+make_dirs(const char *dir)
+{
+    char path[SDB_PATH_MAX];
+    size_t n = strlen(dir);
+
+    if (n == 0 || n >= sizeof path) return ENAMETOOLONG;
+    memcpy(path, dir, n + 1);
+    for (size_t i = 1; i <= n; i++) {
+        if (path[i] != '/' && path[i] != '\0') continue;
+        path[i] = '\0';
+        if (mkdir(path, 0700) != 0 && errno != EEXIST) {
+            int number = errno;
+            struct stat st;
+
+            /* a parent we may not write to, or on a read-only mount, may be there all the same */
+            if (stat(path, &st) != 0) return number;
+        }
+        path[i] = dir[i];
+    }
+    return 0;
+}
+
+/* Opens the directory and makes sure, on the inode opened, that nobody else rules it. */
+static int
+open_dir(struct sdb_ring_file *f, const char *dir)
+{
+    char real[4096]; /* PATH_MAX, as realpath wants */
+    struct stat st;
+    int fd;
+
+    f->last_errno = make_dirs(dir);
+    if (f->last_errno != 0) return error_of(f->last_errno);
+    fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) != 0) goto fail;
+    if (st.st_uid != geteuid() || ((st.st_mode & S_IWOTH) && !(st.st_mode & S_ISVTX))) {
+        errno = EPERM;
+        goto fail;
+    }
+    if (realpath(dir, real) == NULL) goto fail;
+    if (strlen(real) + NAME_BYTES >= sizeof f->path) {
+        errno = ENAMETOOLONG;
+        goto fail;
+    }
+    strcpy(f->dir, real);
+    return fd;
+
+fail:
+    f->last_errno = errno;
+    if (fd >= 0) close(fd);
+    return error_of(f->last_errno);
+}
+
+static uint64_t
+random_word(void)
+{
+    uint64_t word;
+
+    if (getrandom(&word, sizeof word, GRND_NONBLOCK) == (ssize_t)sizeof word) return word;
+    return sdb_monotonic_ns() * 0x9e3779b97f4a7c15ull ^ (uint64_t)getpid(); /* O_EXCL finds clashes */
+}
+
+/* A reader that asks whether we live holds a shared lock for a moment: hence some tries. */
+static int
+take_lock(int fd)
+{
+    for (int i = 0; i < LOCK_TRIES; i++) {
+        struct timespec pause = {0, LOCK_PAUSE_NS};
+
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0) return 0;
+        if (errno != EWOULDBLOCK && errno != EINTR) return -1;
+        nanosleep(&pause, NULL);
+    }
+    return -1;
+}
+
+static int
+allocate(int fd, uint64_t bytes)
+{
+    int number;
+
+    do {
+        number = posix_fallocate(fd, 0, (off_t)bytes);
+    } while (number == EINTR);
+    return number;
+}
+
+static int
+write_state(struct sdb_ring_file *f, enum sdb_ring_state state)
+{
+    uint32_t word = state;
+    int err = sdb_ring_file_write(f, offsetof(struct sdb_identity, state), &word, sizeof word);
+
+    if (err == 0) f->identity.state = state;
+    return err;
+}
+
+/* Everything between the open descriptor and LIVE. */
+static int
+fill_file(struct sdb_ring_file *f, const uint8_t *pages)
+{
+    int err;
+
+    /* lock before the magic: who sees a ring without a lock sees a dead one */
+    if (take_lock(f->fd) != 0) {
+        f->last_errno = errno;
+        return SDB_ERR_IO;
+    }
+    SDB_TESTPOINT(before_header);
+    err = sdb_ring_file_write(f, 0, pages, SDB_IDENTITY_BYTES);
+    if (err != 0) return err;
+    SDB_TESTPOINT(after_header_creating);
+    f->last_errno = allocate(f->fd, f->identity.file_bytes);
+    if (f->last_errno != 0) return error_of(f->last_errno);
+    SDB_TESTPOINT(before_live);
+    return write_state(f, SDB_RING_LIVE);
+}
+
+static int
+create_locked_down(struct sdb_ring_file *f, const struct sdb_ring_config *config)
+{
+    uint8_t *pages;
+    char name[NAME_BYTES];
+    int err, dir_fd;
+
+    err = sdb_identity_layout(&f->identity, config->ring_bytes);
+    if (err != 0) return err;
+    dir_fd = open_dir(f, config->dir);
+    if (dir_fd < 0) return dir_fd;
+    pages = malloc(SDB_IDENTITY_BYTES);
+    if (pages == NULL) {
+        close(dir_fd);
+        return SDB_ERR_NOMEM;
+    }
+    sdb_identity_fill(&f->identity, pages, config);
+    do {
+        snprintf(name, sizeof name, "%u-%llu-%016llx.sdb", f->identity.pid,
+                 (unsigned long long)f->identity.process_start_ticks, (unsigned long long)random_word());
+        f->fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    } while (f->fd < 0 && (errno == EEXIST || errno == EINTR));
+    if (f->fd < 0) {
+        f->last_errno = errno;
+        err = error_of(errno);
+    } else {
+        snprintf(f->path, sizeof f->path, "%.*s/%s", SDB_PATH_MAX - NAME_BYTES - 2, f->dir, name);
+        err = fill_file(f, pages);
+        if (err != 0) {
+            unlinkat(dir_fd, name, 0);
+            close(f->fd);
+            f->fd = -1;
+        }
+    }
+    free(pages);
+    close(dir_fd);
+    return err;
+}
+
+int
+sdb_ring_file_create(struct sdb_ring_file *f, const struct sdb_ring_config *config)
+{
+    struct xfsz_guard guard;
+    int err;
+
+    memset(f, 0, sizeof *f);
+    f->fd = -1;
+    if (config->dir == NULL || config->dir[0] == '\0') return SDB_ERR_INVALID;
+    xfsz_block(&guard);
+    err = create_locked_down(f, config);
+    xfsz_restore(&guard);
+    if (err == 0) sdb_ring_file_retain(f->dir, config->keep_files);
+    return err;
+}
+
+int
+sdb_ring_file_write(struct sdb_ring_file *f, uint64_t off, const void *bytes, size_t n)
+{
+    const uint8_t *p = bytes;
+
+    while (n > 0) {
+        ssize_t done = pwrite(f->fd, p, n, (off_t)off);
+
+        if (done < 0 && errno == EINTR) continue;
+        if (done <= 0) {
+            f->last_errno = done < 0 ? errno : EIO;
+            return error_of(f->last_errno) == SDB_ERR_NOSPC ? SDB_ERR_NOSPC : SDB_ERR_IO;
+        }
+        p += done;
+        off += (uint64_t)done;
+        n -= (size_t)done;
+    }
+    return 0;
+}
+
+static void
+drop_window(struct sdb_ring_file *f)
+{
+    if (f->resident != NULL) munmap(f->resident, f->resident_bytes); /* unlocks too */
+    f->resident = NULL;
+    f->resident_off = f->resident_bytes = 0;
+}
+
+void
+sdb_ring_file_keep_resident(struct sdb_ring_file *f, uint64_t off, uint64_t bytes)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t end = off + bytes;
+    void *window;
+
+    if (end > f->identity.file_bytes) end = f->identity.file_bytes;
+    off -= off % page;
+    drop_window(f);
+    if (f->fd < 0 || end <= off) return;
+    /* Nobody dereferences this mapping, so no truncation of the file can turn it into a SIGBUS; it is
+     * there for mlock, which keeps its pages in memory. A child has no use for it. */
+    window = mmap(NULL, end - off, PROT_READ, MAP_SHARED, f->fd, (off_t)off);
+    if (window == MAP_FAILED) return;
+    madvise(window, end - off, MADV_DONTFORK);
+    if (mlock(window, end - off) != 0) {
+        munmap(window, end - off);
+        return;
+    }
+    f->resident = window;
+    f->resident_off = off;
+    f->resident_bytes = end - off;
+}
+
+void
+sdb_ring_file_close(struct sdb_ring_file *f)
+{
+    struct xfsz_guard guard;
+
+    if (f->fd < 0) return;
+    SDB_TESTPOINT(before_close);
+    xfsz_block(&guard);
+    write_state(f, SDB_RING_CLOSED);
+    xfsz_restore(&guard);
+    drop_window(f);
+    close(f->fd);
+    f->fd = -1;
+}
+
+void
+sdb_ring_file_abandon(struct sdb_ring_file *f)
+{
+    /* the window was not inherited (MADV_DONTFORK): its address may be something else by now */
+    f->resident = NULL;
+    f->resident_off = f->resident_bytes = 0;
+    if (f->fd >= 0) close(f->fd);
+    f->fd = -1;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * ring_identity.h - the first two pages of a ring: who this process is and how the file is laid out.
+ *
+ * Runs on: any thread that may block (reads /proc)
+ */
+#ifndef SDB_RING_IDENTITY_H
+#define SDB_RING_IDENTITY_H
+
+#include <stdint.h>
+#include "core/ring_file.h"
+#include "ring_format.h"
+
+/* Sizes and offsets for a file of at most ring_bytes. 0 or SDB_ERR_INVALID. */
+int sdb_identity_layout(struct sdb_identity *id, uint64_t ring_bytes);
+
+/* Everything else of the identity (state CREATING) and the text into `pages`, SDB_IDENTITY_BYTES long;
+ * *id becomes the copy of its fixed part. The layout in *id must be there already. What /proc does not
+ * give stays 0. */
+void sdb_identity_fill(struct sdb_identity *id, uint8_t *pages, const struct sdb_ring_config *config);
+
+/* 0 when `pages` (n bytes from the start of a file) begin with an intact identity of this major version, else
+ * SDB_ERR_NOT_RING, _VERSION, _CORRUPT. */
+int sdb_identity_check(const uint8_t *pages, size_t n);
+
+#endif
