@@ -165,7 +165,7 @@ struct sdb_area_header { /* of a chunk and of a symbol area alike */
 #define SDB_MORE_GC 0x01        /* gc_us: part of busy_us spent in GC by this thread */
 #define SDB_MORE_AGE 0x02       /* age_us: how long before this tick the thread entered its state */
 #define SDB_MORE_TORN_TOP 0x04  /* the newest frames were dropped: they moved while being read */
-#define SDB_MORE_TRUNCATED 0x08 /* deeper than the limit: the oldest frames are missing */
+#define SDB_MORE_TRUNCATED 0x08 /* deeper than the limit: the newest frames are missing */
 #define SDB_MORE_NO_STACK 0x10  /* state only: the stack could not be read, the node is the last known */
 #define SDB_MORE_ELAPSED 0x20   /* elapsed_us is given: the times reach back across the chunk's start */
 
@@ -227,7 +227,9 @@ enum sdb_symbol_record {
     SDB_S_STRING = 1, /* bytes: string id = 1, 2, ... in the order of the area */
     SDB_S_CODE = 2,   /* varint code, kind, base address, instruction count, path string, class string
                          (0 none), first line, name length + bytes, n line runs, (varint index delta,
-                         zigzag line delta from the run before; the first from first line)* */
+                         zigzag line delta from the run before; the first from first line)*, iseq
+                         address, method entry address: the keys the process knew it by when it was
+                         named (0 none), for stacks that were read as addresses (dump_format.h) */
 };
 
 enum sdb_code_kind {
