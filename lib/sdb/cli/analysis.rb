@@ -1,0 +1,96 @@
+# frozen_string_literal: true
+
+require_relative "command"
+require_relative "filters"
+require_relative "progress"
+
+module Sdb
+  module CLI
+    # Base of the commands that ask a profile: `sdb NAME [options] [RING...]` with all filters.
+    class Analysis < Command
+      LOGS = <<~TEXT
+        RING is a ring file, a dump, a directory of these, the pid of a process, or "latest". Without it: --pid,
+        else $SDB_DIR, else ./tmp/sdb, else the per-user directory; several processes are merged. `sdb ls` shows them.
+      TEXT
+
+      def self.details(text = nil)
+        text ? super : [super(), LOGS].compact.join("\n")
+      end
+
+      def initialize(out:, err:)
+        super
+        @filters = Filters.new
+      end
+
+      private
+
+      attr_reader :filters
+
+      # Subclasses define their own options here.
+      def own_options(_parser); end
+
+      def define(parser)
+        own_options(parser)
+        filters.define(parser)
+      end
+
+      # Yields the profile of the logs meant, and says on err what is wrong with them.
+      def with_profile(paths, window: nil)
+        require_relative "../open"
+        profile = Progress.new(err).during("reading the log") do
+          Sdb.open(*paths, pid: filters.pid, window: window).tap(&:rings)
+        end
+        profile.warnings.each { |line| warn(line) }
+        yield profile
+      end
+
+      # Says so when a filter that every command takes means nothing to this one.
+      def ignore_metric
+        warn("--metric means nothing here") if filters.metric_given?
+      end
+
+      # A heading for text answers: "wall 54.0 s, 6 threads, 54,000 samples".
+      def heading(profile, *parts)
+        out.puts terminal.paint(terminal.fit(parts.compact.join("   ")), :bold)
+        lost = profile.lost
+        return unless lost
+
+        unseen = lost.to_h.select { |_, n| n.to_i.positive? }
+        return if unseen.empty?
+
+        words = unseen.map { |k, n| k == :gap_ns ? "#{Text.duration(n)} not observed" : "#{Text.count(n)} #{k}" }
+        out.puts terminal.paint(terminal.fit("lost: #{words.join(", ")}"), :yellow)
+      end
+
+      def limit_option(parser, what, default)
+        parser.on("--limit N", "at most N #{what} (#{default}; 0 for all)") { |v| @limit = whole(v, "--limit") }
+      end
+
+      def whole(text, flag)
+        number = Integer(text, 10)
+        raise ArgumentError if number.negative?
+
+        number
+      rescue ArgumentError
+        raise UsageError, "#{flag} #{text}: not a whole number"
+      end
+
+      # How many rows: as asked, else a screenful on a terminal and all elsewhere.
+      def limit_for(total, screenful)
+        limit = @limit || (terminal.tty? && !json? ? screenful : 0)
+        limit.zero? ? total : [limit, total].min
+      end
+
+      def more_note(left, flag = "--limit 0")
+        return if left <= 0
+
+        out.puts terminal.paint("#{terminal.draw(:ellipsis)} #{Text.count(left)} more (#{flag} shows all)", :dim)
+      end
+
+      # Paint by what state it is.
+      def state_style(state)
+        { "running" => :green, "gvl_wait" => :red, "blocked" => :blue, "gc" => :magenta }[state.to_s]
+      end
+    end
+  end
+end

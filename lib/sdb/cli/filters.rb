@@ -1,0 +1,149 @@
+# frozen_string_literal: true
+
+require_relative "../config/units"
+require_relative "../errors"
+require_relative "nearest"
+
+module Sdb
+  module CLI
+    # The one filter language: which logs and which part of them. Every analysing command takes all of it.
+    class Filters
+      METRICS = %w[wall cpu gvl_wait blocked gc].freeze
+      STATES = %w[running gvl_wait blocked gc unknown].freeze
+      FLAGS = %w[--from --to --last --pid --thread --endpoint --request --trace --tag --state --min-duration
+                 --percentile --metric --focus --hide --only-app].freeze
+
+      # pid: Integer or nil. metric: Symbol.
+      attr_reader :pid, :metric
+
+      def initialize
+        @values = {}
+        @metric = :wall
+      end
+
+      #: () -> bool
+      def metric_given? = @metric_given || false
+
+      # Keywords for the questions of Sdb::Profile.
+      #: () -> Hash[Symbol, untyped]
+      def to_h = @values.dup
+
+      def define(parser)
+        parser.separator ""
+        parser.separator "Which part:"
+        define_time(parser)
+        define_who(parser)
+        define_what(parser)
+        parser.separator ""
+      end
+
+      # Text of --from and --to -> what Profile takes: "-30s" and "90s" count from the end and the start of the log
+      # in ns, clock times stay text (their day is the log's), dates become a Time.
+      #: (String, String) -> (Integer | String | Time)
+      def self.instant(text, flag)
+        text = text.strip
+        case text
+        when /\A\d{1,2}:\d{2}\z/ then "#{text.rjust(5, "0")}:00"
+        when /\A\d{1,2}:\d{2}:\d{2}(?:\.\d+)?\z/ then text.match?(/\A\d:/) ? "0#{text}" : text
+        when /\A\d{4}-\d\d-\d\d/ then date(text)
+        when /\A-(.+)\z/ then -Config::Units.duration_ns(Regexp.last_match(1))
+        else Config::Units.duration_ns(text.delete_prefix("+"))
+        end
+      rescue ArgumentError
+        raise UsageError, "#{flag} #{text}: not a time; give a clock time (14:05, 2026-08-01T14:05:10Z), " \
+                          "-30s (before the end) or 90s (after the start)"
+      end
+
+      def self.date(text)
+        require "time"
+        raise ArgumentError unless text.match?(/\A[\d-]{10}(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?\z/i)
+
+        Time.parse(text)
+      end
+      private_class_method :date
+
+      private
+
+      def define_time(parser)
+        parser.on("--last TIME", "the end of the log, as 30s, 10m, 1h") { |v| @values[:last] = duration(v, "--last") }
+        parser.on("--from TIME", "begin: a clock time, or -30s from the end") do |v|
+          @values[:from] = self.class.instant(v, "--from")
+        end
+        parser.on("--to TIME", "end, likewise") { |v| @values[:to] = self.class.instant(v, "--to") }
+      end
+
+      def define_who(parser)
+        parser.on("--pid PID", "only this process") { |v| @pid = integer(v, "--pid") }
+        parser.on("--thread NAME|TID", "only this thread") { |v| @values[:thread] = v }
+        parser.on("--endpoint NAME", "only in requests or jobs of this name") { |v| @values[:endpoint] = v }
+        parser.on("--request ID", "only in this request") { |v| @values[:request] = v }
+        parser.on("--trace ID", "only in this trace") { |v| @values[:trace] = v }
+        parser.on("--tag K=V", "only with this tag; may be given several times") do |v|
+          raise UsageError, "--tag #{v}: give name=value" unless v.match?(/\A[^=]+=/)
+
+          (@values[:tag] ||= []) << v
+        end
+      end
+
+      def define_what(parser)
+        parser.on("--state LIST", "only in these states: running,gvl_wait,blocked,gc") { |v| @values[:state] = states(v) }
+        parser.on("--min-duration TIME", "only in requests at least that long, as 300ms") do |v|
+          @values[:min_duration] = duration(v, "--min-duration")
+        end
+        parser.on("--percentile P", "only in requests slower than P % of their endpoint's") do |v|
+          @values[:percentile] = percentile(v)
+        end
+        parser.on("--metric NAME", "what is counted: #{METRICS.join(", ")} (wall)") do |v|
+          @metric = metric_named(v)
+          @metric_given = true
+        end
+        parser.on("--focus REGEX", "only stacks with a function that matches") { |v| @values[:focus] = regexp(v, "--focus") }
+        parser.on("--hide REGEX", "leave out functions that match; their time goes to the caller") do |v|
+          @values[:hide] = regexp(v, "--hide")
+        end
+        parser.on("--only-app", "leave out frames outside the app's own directory") { @values[:only_app] = true }
+      end
+
+      def duration(text, flag)
+        Config::Units.duration_ns(text)
+      rescue ArgumentError
+        raise UsageError, "#{flag} #{text}: not a time; give 300ms, 10s, 5m or 1h"
+      end
+
+      def integer(text, flag)
+        Integer(text, 10)
+      rescue ArgumentError
+        raise UsageError, "#{flag} #{text}: not a number"
+      end
+
+      def percentile(text)
+        value = Float(text.delete_suffix("%"))
+        raise ArgumentError unless value.between?(0, 100)
+
+        value
+      rescue ArgumentError
+        raise UsageError, "--percentile #{text}: give a number from 0 to 100, as 99"
+      end
+
+      def regexp(text, flag)
+        Regexp.new(text)
+      rescue RegexpError => e
+        raise UsageError, "#{flag} #{text}: #{e.message}"
+      end
+
+      def states(text)
+        text.split(",").map(&:strip).reject(&:empty?).each do |state|
+          next if STATES.include?(state)
+
+          raise UsageError, "--state #{state}: there are #{STATES.join(", ")}.#{Nearest.hint(state, STATES)}"
+        end
+      end
+
+      def metric_named(text)
+        return text.to_sym if METRICS.include?(text)
+
+        raise UsageError, "--metric #{text}: there are #{METRICS.join(", ")}.#{Nearest.hint(text, METRICS)}"
+      end
+    end
+  end
+end

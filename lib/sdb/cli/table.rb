@@ -1,0 +1,64 @@
+# frozen_string_literal: true
+
+require_relative "text"
+
+module Sdb
+  module CLI
+    # Rows in aligned columns, two spaces apart. The last column takes what room the terminal has left.
+    class Table
+      # columns: [["self", :right], ["function", :left], ...]
+      def initialize(terminal, columns)
+        @terminal = terminal
+        @columns = columns
+        @rows = []
+      end
+
+      # styles: { column index => style }
+      def row(*cells, styles: {})
+        @rows << [cells.map(&:to_s), styles]
+        self
+      end
+
+      # A line of its own under the row before, not aligned.
+      def note(text)
+        @rows << [text, nil]
+        self
+      end
+
+      def empty? = @rows.empty?
+
+      def print(out)
+        widths = measure
+        out.puts @terminal.paint(line(@columns.map(&:first), {}, widths, plain: true), :dim)
+        @rows.each do |cells, styles|
+          out.puts(styles ? line(cells, styles, widths) : @terminal.fit(cells))
+        end
+      end
+
+      private
+
+      def measure
+        grid = [@columns.map(&:first), *@rows.filter_map { |cells, styles| cells if styles }]
+        @columns.each_index.map { |i| grid.map { |cells| cells[i].to_s.length }.max }
+      end
+
+      def line(cells, styles, widths, plain: false)
+        room = @terminal.width
+        used = 0
+        parts = cells.each_with_index.map do |cell, i|
+          cell = @terminal.fit(cell, room - used) if room && i == cells.size - 1 && room > used
+          used += widths[i] + 2
+          padded = pad(cell, i, widths[i], last: i == cells.size - 1)
+          plain || !styles[i] ? padded : @terminal.paint(padded, *styles[i])
+        end
+        parts.join("  ").rstrip
+      end
+
+      def pad(cell, index, width, last:)
+        return cell.rjust(width) if @columns[index][1] == :right
+
+        last ? cell : cell.ljust(width)
+      end
+    end
+  end
+end

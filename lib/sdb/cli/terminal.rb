@@ -1,0 +1,79 @@
+# frozen_string_literal: true
+
+module Sdb
+  module CLI
+    # What the place that output goes to can do: colour, width, line-drawing characters. Anything but a terminal
+    # gets plain text of full width.
+    class Terminal
+      CODES = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, blue: 34, magenta: 35, cyan: 36 }.freeze
+      DRAWING = { branch: "├─ ", last: "└─ ", line: "│  ", next: "› ", running: "█", gvl_wait: "▒", blocked: "░",
+                  gc: "▓", unknown: "·", ellipsis: "…", bar: "█" }.freeze
+      ASCII = { branch: "|- ", last: "`- ", line: "|  ", next: "> ", running: "#", gvl_wait: "~", blocked: ".",
+                gc: "+", unknown: "?", ellipsis: "...", bar: "#" }.freeze
+
+      def initialize(io, env: ENV)
+        @io = io
+        @env = env
+      end
+
+      #: () -> bool
+      def tty?
+        @io.respond_to?(:tty?) && @io.tty?
+      end
+
+      #: () -> bool
+      def color?
+        tty? && @env["NO_COLOR"].to_s.empty? && @env["TERM"] != "dumb"
+      end
+
+      # Columns of the terminal, nil where text has no width.
+      #: () -> Integer?
+      def width
+        return unless tty?
+
+        columns = size&.last.to_i
+        columns.positive? ? columns : 80
+      end
+
+      #: () -> Integer
+      def height
+        rows = size&.first.to_i
+        rows.positive? ? rows : 24
+      end
+
+      #: (String, *Symbol) -> String
+      def paint(text, *styles)
+        color? && !styles.empty? ? "\e[#{styles.map { |s| CODES.fetch(s) }.join(";")}m#{text}\e[0m" : text
+      end
+
+      # A line-drawing or shading character, in ASCII where the locale knows no other.
+      #: (Symbol) -> String
+      def draw(name)
+        (unicode? ? DRAWING : ASCII).fetch(name)
+      end
+
+      # Cuts to the terminal's width; leaves text alone elsewhere.
+      #: (String, ?Integer?) -> String
+      def fit(text, room = width)
+        return text if room.nil? || text.length <= room
+
+        mark = draw(:ellipsis)
+        room > mark.length ? text[0, room - mark.length] + mark : text[0, [room, 0].max]
+      end
+
+      private
+
+      def unicode?
+        locale = [@env["LC_ALL"], @env["LC_CTYPE"], @env["LANG"]].find { |v| v && !v.empty? }
+        locale.to_s.match?(/utf-?8/i)
+      end
+
+      def size
+        require "io/console"
+        @io.winsize
+      rescue SystemCallError, NoMethodError
+        nil
+      end
+    end
+  end
+end
