@@ -45,6 +45,19 @@ module Sdb
     ].freeze
 
     class << self
+      # What exe/sdb does: as run, on the real streams, which are flushed here so that a reader who left does not
+      # show as an error at exit.
+      #: (Array[String]) -> Integer
+      def main(argv)
+        status = run(argv)
+        begin
+          $stdout.flush
+        rescue Errno::EPIPE
+          $stdout.reopen(File::NULL)
+        end
+        status
+      end
+
       # @return [Integer] exit status: 0 answered, 1 could not, 2 wrong usage
       #: (Array[String], ?out: IO, ?err: IO) -> Integer
       def run(argv, out: $stdout, err: $stderr)
@@ -57,6 +70,7 @@ module Sdb
         end
       rescue Errno::EPIPE
         # Whoever read the answer has seen enough (`| head`).
+        out.reopen(File::NULL) if out.equal?($stdout)
         0
       rescue Interrupt
         130

@@ -1,0 +1,53 @@
+# frozen_string_literal: true
+
+require_relative "analysis"
+
+module Sdb
+  module CLI
+    # Flat profile.
+    class Functions < Analysis
+      summary "which functions took the time, most own time first"
+      usage "[options] [RING...]"
+      examples "sdb functions                      # of all processes in the default place",
+               "sdb functions --last 10m           # in the last ten minutes",
+               "sdb functions --metric cpu         # by CPU time",
+               "sdb functions --endpoint 'UsersController#index' --percentile 99",
+               "sdb functions --only-app           # time of gems and C code goes to the app's code that called it"
+
+      private
+
+      def own_options(parser)
+        limit_option(parser, "functions", "a screenful on a terminal, else all")
+      end
+
+      def run(arguments)
+        with_profile(arguments) do |profile|
+          answer = profile.functions(metric: filters.metric, **filters.to_h)
+          json? ? print_json(limited(answer)) : show(profile, answer)
+        end
+        0
+      end
+
+      def limited(answer)
+        document = answer.to_h
+        document.merge(functions: document[:functions].first(limit_for(document[:functions].size, 0)))
+      end
+
+      def show(profile, answer)
+        heading(profile, "#{answer.metric} #{Text.duration(answer.total_ns)}", "#{answer.threads} threads",
+                "#{Text.count(answer.samples)} samples")
+        out.puts
+        table = Table.new(terminal, [["self", :right], ["", :right], ["total", :right], ["", :right], ["function", :left]])
+        functions = answer.functions
+        shown = limit_for(functions.size, [terminal.height - 6, 10].max)
+        functions.first(shown).each do |f|
+          place = Text.place(f.path, f.line)
+          table.row Text.duration(f.self_ns), Text.percent(f.self_ns, answer.total_ns), Text.duration(f.total_ns),
+                    Text.percent(f.total_ns, answer.total_ns), [Text.clean(f.name), place].reject(&:empty?).join("  ")
+        end
+        table.print(out)
+        more_note(functions.size - shown)
+      end
+    end
+  end
+end

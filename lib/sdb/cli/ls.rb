@@ -1,0 +1,33 @@
+# frozen_string_literal: true
+
+require_relative "rings"
+
+module Sdb
+  module CLI
+    # What logs there are.
+    class Ls < Rings
+      summary "list the logs there are, of live and finished processes"
+      usage "[options] [RING...]"
+      examples "sdb ls               # those of the default place",
+               "sdb ls /var/log/sdb  # those of a directory"
+
+      private
+
+      def run(arguments)
+        rings = find_rings(arguments)
+        return print_json({ schema: 1, rings: rings.map { |ring| ring.entry.to_h } }) || 0 if json?
+
+        table = Table.new(terminal, [["pid", :right], ["state", :left], ["service", :left], ["start", :left],
+                                     ["keeps", :right], ["file", :left]])
+        rings.each do |ring|
+          entry = ring.entry
+          table.row entry.pid, entry.state, Text.clean(entry.service || entry.argv.first(2).join(" "))[0, 24],
+                    Text.clock(entry.start), Text.duration(entry.retained_ns), Text.clean(entry.path),
+                    styles: { 1 => state_color(entry.state) }
+        end
+        table.print(out)
+        0
+      end
+    end
+  end
+end

@@ -1,0 +1,76 @@
+# frozen_string_literal: true
+
+require_relative "rings"
+
+module Sdb
+  module CLI
+    # How a recorder is doing: read from its ring, so it works for dead processes as well.
+    class Status < Rings
+      summary "how a recorder is doing: state, retention, losses, its own cost"
+      usage "[options] [PID | RING...]"
+      examples "sdb status         # the newest running process",
+               "sdb status 4242    # this process, dead or alive",
+               "sdb status x.sdb   # the process that wrote this ring"
+
+      private
+
+      def run(arguments)
+        rings = arguments.size > 1 ? find_rings(arguments) : [one_ring(arguments)]
+        rings.each_with_index do |ring, n|
+          next print_json(ring.status) if json?
+
+          out.puts if n.positive?
+          show(ring.status)
+        end
+        0
+      end
+
+      def json_note = "one document a process, a line each"
+
+      def show(status)
+        out.puts "#{terminal.paint("pid #{status.pid}", :bold)}  #{terminal.paint(status.state, *state_color(status.state))}" \
+                 "#{status.reason ? ": #{Text.clean(status.reason)}" : ""}"
+        facts(status).each { |name, text| out.puts terminal.fit("  #{name.ljust(9)} #{text}") }
+        status.warnings.each { |line| out.puts terminal.paint("  warning   #{Text.clean(line)}", :yellow) }
+      end
+
+      def facts(status)
+        {
+          "ruby" => Text.clean(status.ruby), "ring" => ring_fact(status), "interval" => interval_fact(status),
+          "ticks" => ticks_fact(status), "threads" => "#{status.threads[:live]} live, #{status.threads[:seen]} seen",
+          "names" => "#{Text.count(status.symbols[:count])}, #{Text.count(status.symbols[:recycled])} recycled",
+          "lost" => lost_fact(status.lost), "cost" => cost_fact(status)
+        }
+      end
+
+      def ring_fact(status)
+        "#{Text.clean(status.ring)}, #{Text.bytes(status.ring_bytes)}, keeps the last #{Text.duration(status.retained_ns)}"
+      end
+
+      def interval_fact(status)
+        nominal = Text.duration(status.interval_ns)
+        now = status.effective_interval_ns.to_i
+        return nominal if now.zero? || now == status.interval_ns
+
+        "#{Text.duration(now)} now, lengthened from #{nominal} to keep the cost down"
+      end
+
+      def ticks_fact(status)
+        late = Text.percent(status.late_ticks, status.ticks)
+        "#{Text.count(status.ticks)}, #{late} late; #{Text.count(status.thread_samples)} thread samples"
+      end
+
+      def lost_fact(lost)
+        seen = lost.select { |_, n| n.to_i.positive? }
+        return "nothing" if seen.empty?
+
+        seen.map { |name, n| name == :gap_ns ? "#{Text.duration(n)} not observed" : "#{Text.count(n)} #{name}" }.join(", ")
+      end
+
+      def cost_fact(status)
+        cost = status.cost
+        "#{Text.duration(cost[:cpu_ns])} CPU, #{Text.duration(cost[:gvl_ns])} with the GVL, #{Text.bytes(cost[:rss_bytes])} memory"
+      end
+    end
+  end
+end
