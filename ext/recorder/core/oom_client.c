@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -78,7 +77,6 @@ sdb_oom_register(struct sdb_oom_client *client, const char *path, int ring_fd, u
 
     if (now_ns < client->next_ns) return 0;
     client->next_ns = now_ns + SDB_OOM_REPEAT_S * second_ns;
-    if (path == NULL) path = getenv(SDB_OOM_SOCKET_ENV);
     if (path == NULL || path[0] == '\0') path = SDB_OOM_SOCKET;
     if (strlen(path) >= sizeof address.sun_path) return SDB_ERR_INVALID;
     strcpy(address.sun_path, path);
