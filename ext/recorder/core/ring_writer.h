@@ -26,8 +26,8 @@ struct sdb_sample {
     uint32_t node;         /* of this chunk; 0 is the empty stack */
     uint32_t state;        /* enum sdb_thread_state */
     uint32_t more;         /* SDB_MORE_TORN_TOP | _TRUNCATED | _NO_STACK; GC and AGE are set by the writer */
-    uint64_t cpu_ns;       /* these are totals since the slot's THREAD record was first written; */
-    uint64_t wait_ns;      /*   the writer keeps the last totals and rounds so that no error adds up */
+    uint64_t cpu_ns;       /* these are totals since birth_ns of the slot's THREAD record (its serial's */
+    uint64_t wait_ns;      /*   first one); the writer keeps the last and rounds so that no error adds up */
     uint64_t blocked_ns;
     uint64_t gc_ns;
     uint64_t age_ns;       /* of the present state; written when has_age */
@@ -58,7 +58,7 @@ uint64_t sdb_ring_writer_chunk(const struct sdb_ring_writer *w);
  * than 64 KiB left. */
 void sdb_ring_writer_tick(struct sdb_ring_writer *w, uint64_t now_ns);
 
-/* Makes sure `bytes` more fit in the active chunk, else begins a new one. Call before writing one thread's
+/* Makes sure `bytes` (< 512 KiB) more fit in the active chunk, else begins a new one at the same tick. Call before writing one thread's
  * nodes and sample; 16 bytes a node and 64 a sample are enough. */
 void sdb_ring_writer_reserve(struct sdb_ring_writer *w, size_t bytes);
 
@@ -72,6 +72,7 @@ uint32_t sdb_ring_writer_find_node(const struct sdb_ring_writer *w, uint32_t par
 void sdb_ring_writer_sample(struct sdb_ring_writer *w, const struct sdb_sample *s);
 void sdb_ring_writer_thread(struct sdb_ring_writer *w, const struct sdb_thread_record *t);
 void sdb_ring_writer_thread_end(struct sdb_ring_writer *w, uint32_t slot, uint64_t serial, uint64_t end_ns);
+/* _park: when going to park. _gap: before the tick that ends it. */
 void sdb_ring_writer_park(struct sdb_ring_writer *w);
 void sdb_ring_writer_gap(struct sdb_ring_writer *w, uint64_t gap_ns, enum sdb_gap reason);
 void sdb_ring_writer_interval(struct sdb_ring_writer *w, uint64_t interval_ns);
@@ -84,17 +85,27 @@ void sdb_ring_writer_sized(struct sdb_ring_writer *w, enum sdb_record type, cons
 /* Chunk-local id of a string, written when new. Strings over 1024 bytes are cut at a UTF-8 boundary. */
 uint32_t sdb_ring_writer_string(struct sdb_ring_writer *w, const char *s, size_t bytes);
 
-/* Seals the pending block and writes what is not on the file yet. Returns 0 or a negative error, which is
- * also counted; the data of a failed write is dropped, later flushes try again. */
+/* Seals the pending block and writes what is not on the file yet. Returns 0 or a negative error. The bytes of
+ * a failed write stay and go out with a later flush; when 64 KiB have come together, or the chunk
+ * ends, they are given up and counted (_blocks_lost), records are dropped (_records_dropped) and the next
+ * tick begins a new chunk. Without a file: 0, nothing is written. */
 int sdb_ring_writer_flush(struct sdb_ring_writer *w);
 /* Bytes collected and not yet on the file. */
 size_t sdb_ring_writer_pending(const struct sdb_ring_writer *w);
+/* Where those bytes lie, as they would lie in the file: *bytes (borrowed; valid until the next call that
+ * writes a record, ticks or flushes) belong at *file_off. Returns their number, 0 without a file or
+ * without pending bytes. They begin with the chunk's header when that is not on the file yet (file_off is
+ * then the chunk's start), else with a block. The last block is open: its header holds the length so far and
+ * crc 0, and a copier computes the crc (FORMAT.md, blocks) to make it a whole block. For the OOM hook: the
+ * scanner publishes the three at the end of each tick and after each flush (live_table.h). */
+size_t sdb_ring_writer_pending_view(struct sdb_ring_writer *w, const uint8_t **bytes, uint64_t *file_off);
 /* Writes a state page (alternating A/B). counters: SDB_COUNTER_COUNT values; reason may be NULL. */
 int sdb_ring_writer_state(struct sdb_ring_writer *w, enum sdb_ring_state state, const uint64_t *counters,
                           const char *reason, uint64_t now_ns, uint64_t realtime_ns);
 
 uint64_t sdb_ring_writer_bytes_written(const struct sdb_ring_writer *w);
 uint64_t sdb_ring_writer_blocks_lost(const struct sdb_ring_writer *w);
+uint64_t sdb_ring_writer_records_dropped(const struct sdb_ring_writer *w); /* no room, no memory, too long */
 uint64_t sdb_ring_writer_sample_records(const struct sdb_ring_writer *w);
 uint64_t sdb_ring_writer_memory_bytes(const struct sdb_ring_writer *w);
 /* Oldest chunk seq that is still whole on the file, 0 when none was overwritten. */

@@ -40,11 +40,14 @@ struct sdb_symbol_area *sdb_symbol_area_new(void);
 void sdb_symbol_area_free(struct sdb_symbol_area *a);
 void sdb_symbol_area_attach(struct sdb_symbol_area *a, struct sdb_ring_file *file);
 
-/* 0, or SDB_ERR_FULL when the active area cannot take it: then the caller drops what no live chunk uses,
- * calls _switch and appends the rest again. Names and paths over 4096 bytes are cut at a UTF-8 boundary,
- * line runs over 4096 are cut. */
+/* 0, SDB_ERR_NOMEM, or SDB_ERR_FULL when the active area cannot take it: then the caller drops what no live
+ * chunk uses, calls _switch and appends the rest again (what is still FULL then stays unnamed). Names,
+ * paths and classes over 4096 bytes are cut at a UTF-8 boundary, line runs over 4096 are cut; runs are in
+ * order of index. NULL is allowed for a text of 0 bytes. */
 int sdb_symbol_area_append(struct sdb_symbol_area *a, uint32_t code, const struct sdb_symbol *symbol);
+/* Next generation, in the other area. Flush before it: what is pending is dropped. */
 void sdb_symbol_area_switch(struct sdb_symbol_area *a);
+/* Writes what is pending. 0 or a negative error; then the bytes stay for the next flush. */
 int sdb_symbol_area_flush(struct sdb_symbol_area *a);
 uint64_t sdb_symbol_area_used_bytes(const struct sdb_symbol_area *a); /* of the active area */
 uint64_t sdb_symbol_area_capacity_bytes(const struct sdb_symbol_area *a);
