@@ -28,7 +28,7 @@ enum {
     SYMBOL_MAX_BYTES = 3 * TEXT_MAX_BYTES + LINE_RUNS_MAX * 10 + 256,
 };
 
-_Static_assert(SYMBOL_MAX_BYTES < SDB_BLOCK_MAX_BYTES, "a symbol fits in one block");
+_Static_assert(SYMBOL_MAX_BYTES < (int)SDB_BLOCK_MAX_BYTES, "a symbol fits in one block");
 
 struct sdb_symbol_area {
     /* owner: scanner */
