@@ -27,7 +27,7 @@ module RingEncoder
       out << number
     end
 
-    def varints(*numbers) = numbers.map { |n| varint(n) }.join
+    def varints(*numbers) = numbers.map { |n| varint(n) }.join.b
 
     def zigzag(number) = varint(number.negative? ? (-number << 1) - 1 : number << 1)
 

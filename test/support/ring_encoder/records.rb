@@ -48,8 +48,9 @@ module RingEncoder
       end
     end
 
-    # lines: { instruction index => line }
-    def code(id, name, kind: :ruby, base: 0, instructions: 0, path: "", class_name: "", first_line: 0, lines: {})
+    # lines: { instruction index => line }. addresses: iseq and method entry; [] as an earlier writer had it.
+    def code(id, name, kind: :ruby, base: 0, instructions: 0, path: "", class_name: "", first_line: 0, lines: {},
+             addresses: [0, 0])
       path_id = string(path)
       class_id = string(class_name)
       index = 0
@@ -61,7 +62,7 @@ module RingEncoder
         run
       end
       sized(2, Bytes.varints(id, KINDS.fetch(kind), base, instructions, path_id, class_id, first_line) +
-               Bytes.sized(name) + Bytes.varint(lines.size) + runs.join)
+               Bytes.sized(name) + Bytes.varint(lines.size) + runs.join + Bytes.varints(*addresses))
     end
   end
 

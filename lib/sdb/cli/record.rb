@@ -1,0 +1,135 @@
+# frozen_string_literal: true
+
+require "fileutils"
+require_relative "../config"
+require_relative "analysis"
+require_relative "child"
+
+module Sdb
+  module CLI
+    # Runs a command with the recorder in it and in its children.
+    class Record < Command
+      summary "run a command profiled, children too, then show where its time went"
+      usage "[options] [--] COMMAND [ARGUMENT...]"
+      examples "sdb record -- ruby script.rb",
+               "sdb record -o slow.sdb -- bundle exec rake test  # keep the log as slow.sdb",
+               "sdb record --interval 100us -- ruby script.rb    # ten times finer"
+      details <<~TEXT.chomp
+        The command's own output, input, signals and exit status pass through; what sdb has to say goes to stderr.
+        Exit status: the command's; 127 when it cannot be run, 128 + N when signal N ended it.
+      TEXT
+
+      TOP = 10
+
+      private
+
+      def permute? = false
+
+      def define(parser)
+        parser.on("-o", "--output FILE", "keep the log as FILE (those of children as FILE with their pid)") { |v| @output = v }
+        parser.on("--dir DIR", "directory for the logs (a new one for each run)") { |v| @dir = v }
+        parser.on("--interval TIME", "between two looks (1ms)") { |v| env("SDB_INTERVAL", v) }
+        parser.on("--ring SIZE", "of each process' log (64M)") { |v| env("SDB_RING", v) }
+        parser.on("--max-cpu SHARE", "of one core, the recorder's budget (0.05)") { |v| env("SDB_MAX_CPU", v) }
+        parser.on("--service NAME", "what the process is called in the log") { |v| env("SDB_SERVICE", v) }
+      end
+
+      # Checked here, where the user can still see it.
+      def env(name, value)
+        problem = Config.resolve(env: { name => value }).warnings.first
+        raise UsageError, problem.split("; using ").first if problem
+
+        (@env ||= {})[name] = value
+      end
+
+      def run(arguments)
+        raise UsageError, "COMMAND is missing" if arguments.empty?
+
+        before = @dir && File.directory?(@dir) ? logs(@dir) : []
+        dir = @dir ? File.expand_path(@dir) : new_dir
+        status = Child.run(arguments, environment(dir), err)
+        logs = keep(logs(dir) - before, dir)
+        json? ? print_document(status, logs) : report(status, logs)
+        status
+      end
+
+      # A directory of its own, so that what is found there is this run's.
+      def new_dir
+        base = Config.user_dir
+        FileUtils.mkdir_p(base, mode: 0o700)
+        dir = File.join(base, "record-#{Time.now.strftime("%Y%m%d-%H%M%S")}-#{Process.pid}")
+        Dir.mkdir(dir, 0o700)
+        dir
+      end
+
+      # RUBYLIB, not -I in RUBYOPT: RUBYOPT is split at spaces, and paths may have some. It reaches the command
+      # whether Bundler runs in it or not.
+      def environment(dir)
+        lib = File.expand_path("../..", __dir__)
+        {
+          "RUBYOPT" => ["-rsdb/auto", ENV.fetch("RUBYOPT", nil)].compact.join(" "),
+          "RUBYLIB" => [lib, ENV.fetch("RUBYLIB", nil)].compact.reject(&:empty?).join(File::PATH_SEPARATOR),
+          "SDB" => "1", "SDB_DIR" => dir
+        }.merge(@env || {})
+      end
+
+      def logs(dir)
+        Dir.children(dir).select { |name| name.end_with?(".sdb") }.sort.map { |name| File.join(dir, name) }
+      rescue Errno::ENOENT
+        []
+      end
+
+      # Where the logs are in the end, the command's own first.
+      def keep(paths, dir)
+        paths = paths.sort_by { |path| [path[%r{/(\d+)-[^/]+\z}, 1].to_i == Child.last_pid ? 0 : 1, path] }
+        return paths unless @output
+
+        kept = paths.each_with_index.map do |path, n|
+          target = n.zero? ? @output : child_name(path)
+          FileUtils.mkdir_p(File.dirname(target))
+          FileUtils.mv(path, target)
+          target
+        end
+        Dir.rmdir(dir) unless @dir || !Dir.empty?(dir)
+        kept
+      end
+
+      # slow.sdb -> slow.4243.sdb
+      def child_name(path)
+        extension = File.extname(@output)
+        "#{@output.delete_suffix(extension)}.#{File.basename(path)[/\A\d+/]}#{extension}"
+      end
+
+      def print_document(status, logs)
+        require_relative "../ring"
+        print_json({ schema: 1, status: status, rings: logs.map { |path| Ring.read(path).entry.to_h } })
+      end
+
+      def report(status, logs)
+        if logs.empty?
+          warn("no log was written: is the command a Ruby program? `sdb doctor` says what is missing")
+          return
+        end
+        warn("ended with status #{status}") unless status.zero?
+        err.puts
+        warn("#{logs.size == 1 ? "log" : "#{logs.size} logs, the command's own first"}: #{logs.first(5).join("  ")}")
+        top(logs)
+      rescue Error, SystemCallError => e
+        warn("cannot show the top of it: #{e.message}")
+      end
+
+      def top(logs)
+        require_relative "functions"
+        Functions.call(["--limit", TOP.to_s, *logs], out: err, err: err)
+        where = @output && logs.size == 1 ? logs.first : File.dirname(logs.first)
+        where = logs.join(" ") if @output && logs.size > 1
+        err.puts
+        err.puts "More: sdb flamegraph #{shell(where)}   sdb tree #{shell(where)}   sdb threads #{shell(where)}"
+      end
+
+      def shell(text)
+        text.match?(%r{\A[\w./ -]*\z}) && !text.include?(" ") ? text : text.split(" ").map { |w| w.gsub(/[^\w.\/-]/) { "\\#{_1}" } }.join(" ")
+      end
+    end
+  end
+end

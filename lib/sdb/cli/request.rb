@@ -1,0 +1,120 @@
+# frozen_string_literal: true
+
+require_relative "analysis"
+require_relative "waterfall"
+
+module Sdb
+  module CLI
+    # One request, from its begin to its end.
+    class Request < Analysis
+      summary "one request or job: what it did over time"
+      usage "[options] ID [RING...]"
+      examples "sdb request 5f3c9a2e            # calls of 1 % of the time and more",
+               "sdb request 5f3c9a2e --min 0   # all of them",
+               "sdb request 5f3c9a2e --runs    # each stretch with its state"
+
+      private
+
+      def own_options(parser)
+        parser.on("--min TIME", "leave out shorter calls, as 1ms (1 % of the request)") { |v| @min_ns = shortest(v) }
+        parser.on("--depth N", "at most so many levels of calls") { |v| @depth = whole(v, "--depth") }
+        parser.on("--runs", "list the stretches instead of calls") { @runs = true }
+      end
+
+      def shortest(text)
+        Config::Units.duration_ns(text)
+      rescue ArgumentError
+        raise UsageError, "--min #{text}: not a time; give 500us or 2ms"
+      end
+
+      def run(arguments)
+        raise UsageError, "ID is missing (`sdb slow` lists them)" if arguments.empty?
+
+        id, *paths = arguments
+        ignore_metric
+        with_profile(paths) do |profile|
+          answer = profile.request(id, **filters.to_h)
+          json? ? print_json(answer) : show(profile, answer)
+        end
+        0
+      end
+
+      def show(profile, request)
+        ending = request.open ? "still open" : ("status #{request.status}" if request.status)
+        heading(profile, Text.clean(request.name), Text.clean(request.id), ending, Text.clock(request.start))
+        out.puts terminal.fit("#{request.kind}, pid #{request.pid} thread #{request.tid}#{tags(request.tags)}")
+        out.puts
+        out.puts sums(request)
+        out.puts
+        @runs ? list_runs(request) : draw(request)
+        show_holders(request)
+      end
+
+      def tags(tags)
+        tags.to_h.map { |key, value| "  #{Text.clean(key)}=#{Text.clean(value)}" }.join
+      end
+
+      def sums(request)
+        states = %w[running gvl_wait blocked gc].map do |state|
+          ns = request.public_send(:"#{state}_ns").to_i
+          terminal.paint("#{terminal.draw(state.to_sym)} #{state} #{Text.duration(ns)}", *state_style(state))
+        end
+        ["wall #{Text.duration(request.wall_ns)} =", states.join("  "), " cpu #{Text.duration(request.cpu_ns)}",
+         request.allocations ? " #{Text.count(request.allocations)} allocations" : nil].compact.join(" ")
+      end
+
+      def draw(request)
+        waterfall = Waterfall.new(request.runs, request.start_ns, request.wall_ns)
+        min_ns = @min_ns || request.wall_ns / 100
+        shown = waterfall.calls(min_ns: min_ns, depth: @depth)
+        table = Table.new(terminal, [["at", :right], ["for", :right], ["", :left], ["call", :left]])
+        # Indented where a caller made more than one call.
+        shown_children = shown.group_by { |call| call.parent&.object_id }
+        indent = {}.compare_by_identity
+        shown.each do |call|
+          base = call.parent ? indent.fetch(call.parent) : 0
+          indent[call] = shown_children[call.parent&.object_id].size > 1 ? base + 1 : base
+          table.row Text.duration(waterfall.offset_ns(call)), Text.duration(call.duration_ns),
+                    waterfall.bar(call, terminal).rstrip.ljust(Waterfall::BAR), call_text(call, indent[call])
+        end
+        table.print(out)
+        left_out = waterfall.calls(min_ns: 0).size - shown.size
+        more_note(left_out, "--min 0") if left_out.positive?
+      end
+
+      def call_text(call, indent)
+        "#{"  " * indent}#{Text.clean(call.name)}  #{Text.place(call.path, call.line)}".rstrip
+      end
+
+      def list_runs(request)
+        table = Table.new(terminal, [["at", :right], ["for", :right], ["state", :left], ["doing", :left]])
+        request.runs.each do |run|
+          frame = run.frames.last
+          holder = run.holder ? "  < #{holder_text(run.holder)}" : ""
+          table.row Text.duration(run.at_ns - request.start_ns), Text.duration(run.ns), run.state,
+                    "#{frame ? "#{Text.clean(frame.name)}  #{Text.place(frame.path, frame.line)}".rstrip : "-"}#{holder}",
+                    styles: { 2 => state_style(run.state) }
+        end
+        table.print(out)
+      end
+
+      # Who held the GVL while it waited, most first.
+      def show_holders(request)
+        waits = request.runs.select(&:holder).group_by { |run| holder_text(run.holder) }
+        return if waits.empty?
+
+        out.puts
+        out.puts terminal.paint("waited for the GVL, held by", :bold)
+        waits.transform_values { |runs| runs.sum { |run| run.holder.ns } }.sort_by { |_, ns| -ns }.first(10).each do |text, ns|
+          out.puts terminal.fit("  #{Text.duration(ns).rjust(8)}  #{text}")
+        end
+      end
+
+      def holder_text(holder)
+        frame = holder.frames.last
+        [holder.span_name, holder.thread && "thread #{holder.thread}",
+         frame && "#{frame.name} #{Text.place(frame.path, frame.line)}".rstrip].compact.map { |t| Text.clean(t) }.join(", ")
+      end
+    end
+  end
+end

@@ -1,0 +1,88 @@
+# frozen_string_literal: true
+
+require_relative "analysis"
+
+module Sdb
+  module CLI
+    # The slowest requests and jobs.
+    class Slow < Analysis
+      summary "the slowest requests and jobs: what they spent, who held the GVL meanwhile"
+      usage "[options] [RING...]"
+      examples "sdb slow                                  # the 20 slowest",
+               "sdb slow --endpoint 'UsersController#index' --limit 5",
+               "sdb slow --metric gvl_wait                # those that waited most for the GVL",
+               "sdb slow --last 10m --min-duration 300ms"
+
+      FIELDS = { wall: :wall_ns, cpu: :cpu_ns, gvl_wait: :gvl_wait_ns, blocked: :blocked_ns, gc: :gc_ns }.freeze
+      BLAMES = 3
+
+      private
+
+      def own_options(parser)
+        parser.on("--limit N", "at most N requests (20; 0 for all)") { |v| @limit = whole(v, "--limit") }
+      end
+
+      def run(arguments)
+        with_profile(arguments) do |profile|
+          answer = slowest(profile)
+          json? ? print_json({ schema: 1, spans: answer.map { |s| json_span(s) } }) : show(profile, answer)
+        end
+        0
+      end
+
+      # By another metric than wall all spans are candidates.
+      def slowest(profile)
+        limit = @limit || 20
+        field = FIELDS.fetch(filters.metric)
+        wanted = limit.zero? || field != :wall_ns ? 1 << 40 : limit
+        spans = profile.slow(limit: wanted, **filters.to_h).spans
+        spans = spans.sort_by { |span| [-span.public_send(field).to_i, -span.wall_ns.to_i] } unless field == :wall_ns
+        limit.zero? ? spans : spans.first(limit)
+      end
+
+      def json_span(span)
+        span.to_h
+      end
+
+      def show(profile, spans)
+        heading(profile, "#{spans.size} slowest of #{Text.duration(profile.duration_ns)}")
+        if spans.empty?
+          out.puts
+          out.puts "No requests or jobs in this part of the log. Spans come with sdb/auto in Rails and Rack, or Sdb.span."
+          return
+        end
+        out.puts
+        summarize(spans)
+        table = Table.new(terminal, [*%w[wall cpu gvl_wait blocked gc allocs status].map { |n| [n, :right] },
+                                     ["start", :left], ["id", :left], ["name", :left]])
+        spans.each { |span| row(table, span) }
+        table.print(out)
+      end
+
+      # One line an endpoint when there are several.
+      def summarize(spans)
+        by_name = spans.group_by(&:name)
+        return if by_name.size < 2
+
+        table = Table.new(terminal, [["worst", :right], ["among these", :right], ["endpoint", :left]])
+        by_name.each { |name, list| table.row Text.duration(list.map(&:wall_ns).max), list.size, Text.clean(name) }
+        table.print(out)
+        out.puts
+      end
+
+      def row(table, span)
+        times = %i[wall_ns cpu_ns gvl_wait_ns blocked_ns gc_ns].map { |field| Text.duration(span.public_send(field)) }
+        table.row(*times, Text.count(span.allocations), span.open ? "open" : span.status.to_s, Text.clock(span.start),
+                  Text.clean(span.id), Text.clean(span.name), styles: { 0 => :bold, 2 => :red })
+        Array(span.blame).first(BLAMES).each { |blame| table.note("#{" " * 10}#{blame_line(blame)}") }
+      end
+
+      def blame_line(blame)
+        frame = blame.frames.last
+        place = frame ? " in #{Text.clean(frame.name)} #{Text.place(frame.path, frame.line)}".rstrip : ""
+        who = [blame.span_name, blame.thread && "thread #{blame.thread}"].compact.map { |t| Text.clean(t) }.join(", ")
+        "waited #{Text.duration(blame.ns)} for the GVL held by #{who.empty? ? "an unknown thread" : who}#{place}"
+      end
+    end
+  end
+end

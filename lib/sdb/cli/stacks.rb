@@ -1,0 +1,74 @@
+# frozen_string_literal: true
+
+require_relative "analysis"
+
+module Sdb
+  module CLI
+    # What every thread is doing, or did last.
+    class Stacks < Analysis
+      summary "what every thread is doing now, or did last"
+      usage "[options] [PID | RING...]"
+      examples "sdb stacks 4242              # read from its log, the process feels nothing",
+               "sdb stacks x.sdb --to -10s   # ten seconds before the end",
+               "sdb stacks --thread 'puma srv tp 001' --depth 10"
+
+      # How far back a live log is read: a thread that did not change since its chunk began is repeated there.
+      WINDOW_NS = 5_000_000_000
+
+      private
+
+      def own_options(parser)
+        parser.on("--depth N", "only the newest N frames") { |v| @depth = whole(v, "--depth") }
+      end
+
+      def run(arguments)
+        ignore_metric
+        at = filters.to_h[:to]
+        with_profile(arguments, window: at ? nil : -WINDOW_NS..) do |profile|
+          answer = profile.stacks(at: at, **filters.to_h.reject { |key, _| %i[from to last].include?(key) })
+          json? ? print_json(answer) : show(profile, answer)
+        end
+        0
+      end
+
+      def show(profile, answer)
+        out.puts terminal.paint("at #{Text.clock(answer.at)}, #{answer.threads.size} threads", :bold)
+        now = rel_times(profile, answer.at)
+        answer.threads.each do |thread|
+          out.puts
+          out.puts head(thread, now)
+          print_frames(thread.frames)
+        end
+      end
+
+      # The document's instant in the ring time of each process.
+      def rel_times(profile, at)
+        require "time"
+        time = Time.iso8601(at)
+        ns = time.to_i * 1_000_000_000 + time.nsec
+        profile.rings.to_h { |ring| [ring.pid, ns - ring.start_realtime_ns] }
+      rescue ArgumentError, TypeError
+        {}
+      end
+
+      def head(thread, now)
+        since = now[thread.pid] && thread.since_ns ? [now[thread.pid] - thread.since_ns, 0].max : nil
+        parts = ["pid #{thread.pid} thread #{thread.tid}", thread.name && Text.clean(thread.name),
+                 terminal.paint(thread.state, *state_style(thread.state)), since && "for #{Text.duration(since)}",
+                 thread.span && "in #{Text.clean(thread.span)}"]
+        parts.compact.join("  ")
+      end
+
+      # Newest first, as in a backtrace.
+      def print_frames(frames)
+        out.puts "    (no Ruby frames)" if frames.empty?
+        shown = @depth ? frames.last(@depth) : frames
+        shown.reverse_each do |frame|
+          out.puts terminal.fit("    #{Text.clean(frame.name)}  #{Text.place(frame.path, frame.line)}".rstrip)
+        end
+        left = frames.size - shown.size
+        out.puts terminal.paint("    #{terminal.draw(:ellipsis)} #{left} more", :dim) if left.positive?
+      end
+    end
+  end
+end

@@ -1,0 +1,117 @@
+# frozen_string_literal: true
+
+require "io/wait"
+require "stringio"
+require "time"
+require_relative "analysis"
+
+module Sdb
+  module CLI
+    # A live view from the end of the log.
+    class Top < Analysis
+      summary "live view of a running process, read from its log: no effect on it"
+      usage "[options] [PID | RING...]"
+      examples "sdb top               # the default place's processes; q or Ctrl-C ends it",
+               "sdb top 4242 --metric cpu",
+               "sdb top --count 1     # one look, for scripts"
+
+      private
+
+      def own_options(parser)
+        parser.on("--every TIME", "between two looks (2s); each covers the time since the one before") { |v| @every = gap(v) }
+        parser.on("--count N", "stop after N looks (on a terminal: never; else 1)") { |v| @count = whole(v, "--count") }
+        limit_option(parser, "functions", "a screenful")
+      end
+
+      def gap(text)
+        ns = Config::Units.duration_ns(text)
+        ns >= 100_000_000 ? ns : raise(ArgumentError)
+      rescue ArgumentError
+        raise UsageError, "--every #{text}: give a time of 100ms or more"
+      end
+
+      def json_note = "one document a look, a line each"
+
+      def run(arguments)
+        every = @every || 2_000_000_000
+        looks = @count || (terminal.tty? ? 0 : 1)
+        done = 0
+        loop do
+          look(arguments, every)
+          done += 1
+          break if looks.positive? && done >= looks
+          break if pressed_q?(every / 1e9)
+        end
+        0
+      end
+
+      def look(arguments, every)
+        with_profile(arguments, window: -every..) do |profile|
+          part = { last: every }.merge(filters.to_h)
+          functions = profile.functions(metric: filters.metric, **part)
+          threads = profile.threads(**part)
+          json? ? print_document(functions, threads) : draw(profile, functions, threads, every)
+        end
+      end
+
+      def print_document(functions, threads)
+        document = { schema: 1, at: Time.now.utc.iso8601(3), metric: functions.metric, total_ns: functions.total_ns }
+        list = functions.functions
+        print_json(document.merge(threads: threads.threads.map(&:to_h),
+                                  functions: list.first(limit_for(list.size, 0)).map(&:to_h)))
+        out.flush
+      end
+
+      # Everything at once, so that the screen does not flicker.
+      def draw(profile, functions, threads, every)
+        screen = StringIO.new
+        rows = [terminal.height - [threads.threads.size, 8].min - 7, 5].max
+        head(screen, profile, every)
+        thread_table(threads.threads).print(screen)
+        screen.puts
+        function_table(functions, @limit ? limit_for(functions.functions.size, rows) : rows).print(screen)
+        out.print "\e[H\e[J" if terminal.tty?
+        out.print screen.string
+        out.flush
+      end
+
+      def head(screen, profile, every)
+        names = profile.rings.map { |ring| "#{ring.text["service"] || "pid"} #{ring.pid} #{ring.state}" }
+        screen.puts terminal.paint(terminal.fit("#{Time.now.strftime("%H:%M:%S")}  last #{Text.duration(every)}  " \
+                                                "#{Text.clean(names.join(", "))}"), :bold)
+        screen.puts
+      end
+
+      def thread_table(threads)
+        table = Table.new(terminal, [*%w[tid running gvl_wait blocked gc cpu].map { |n| [n, :right] }, ["thread", :left]])
+        busy = threads.sort_by { |t| [-(t.running_ns + t.gvl_wait_ns + t.gc_ns), t.pid, t.tid] }
+        busy.first(terminal.tty? ? 8 : threads.size).each do |t|
+          whole = t.running_ns + t.gvl_wait_ns + t.blocked_ns + t.gc_ns + t.unknown_ns.to_i
+          shares = [t.running_ns, t.gvl_wait_ns, t.blocked_ns, t.gc_ns, t.cpu_ns].map { |ns| Text.percent(ns.to_i, whole) }
+          table.row t.tid, *shares, Text.clean(t.name || "-"), styles: { 1 => :green, 2 => :red, 3 => :blue, 4 => :magenta }
+        end
+        table
+      end
+
+      def function_table(functions, rows)
+        table = Table.new(terminal, [["self", :right], ["total", :right], ["function (#{functions.metric})", :left]])
+        functions.functions.first(rows).each do |f|
+          table.row Text.percent(f.self_ns, functions.total_ns), Text.percent(f.total_ns, functions.total_ns),
+                    [Text.clean(f.name), Text.place(f.path, f.line)].reject(&:empty?).join("  ")
+        end
+        table
+      end
+
+      # Waits so long for a key.
+      def pressed_q?(seconds)
+        unless terminal.tty? && $stdin.tty?
+          sleep seconds
+          return false
+        end
+        require "io/console"
+        key = $stdin.raw(min: 0, time: 0, intr: true) { $stdin.wait_readable(seconds) && $stdin.getc }
+        %w[q Q].include?(key)
+      end
+    end
+  end
+end

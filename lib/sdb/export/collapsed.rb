@@ -1,0 +1,23 @@
+# frozen_string_literal: true
+
+module Sdb
+  module Export
+    # Collapsed stacks: one line a distinct stack with its time in microseconds. What flamegraph.pl, speedscope,
+    # inferno and others read.
+    module Collapsed
+      SUMMARY = "one line a distinct stack: process;thread;frame;... microseconds"
+      EXTENSION = ".txt"
+
+      module_function
+
+      def options(parser, values)
+        parser.on("--lines", "add path:line to frames") { values[:lines] = true }
+      end
+
+      #: (Profile, IO, metric: Symbol, filters: Hash, ?lines: bool) -> void
+      def write(profile, io, metric:, filters:, lines: false)
+        io.write(profile.collapsed(metric: metric, lines: lines, **filters))
+      end
+    end
+  end
+end
