@@ -17,10 +17,12 @@ Gem::Specification.new do |spec|
   spec.metadata = { "rubygems_mfa_required" => "true" }
 
   spec.files = Dir.chdir(__dir__) do
-    Dir["lib/**/*.{rb,rake,html,css,js}", "ext/**/*.{c,h,rb,md}", "exe/*", "LICENSE", "README.md", "CHANGELOG.md"]
+    Dir["lib/**/*.{rb,rake,html,css,js}", "ext/**/*.{c,h,rb,md}", "ext/Rakefile", "exe/*", "LICENSE", "README.md", "CHANGELOG.md"]
   end
   spec.bindir = "exe"
   spec.executables = ["sdb"]
   spec.require_paths = ["lib"]
-  spec.extensions = ["ext/recorder/extconf.rb", "ext/reader/extconf.rb"]
+  # Rake, which is part of every Ruby, runs ext/Rakefile at installation; no app loads it. See there why.
+  spec.extensions = ["ext/Rakefile"]
+  spec.add_dependency "rake", ">= 12"
 end

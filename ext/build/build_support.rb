@@ -46,13 +46,12 @@ module SdbBuild
 
   def toolchain_obstacle
     config = RbConfig::CONFIG
-    header = File.join(config["rubyhdrdir"].to_s, "ruby.h")
-    return "Ruby's headers are not installed (#{header})" unless File.exist?(header)
-
     compiler = Shellwords.split(ENV["CC"] || config["CC"]).first
     return "no C compiler (#{compiler})" unless executable?(compiler)
+    return "no make (#{make})" unless executable?(make)
 
-    "no make (#{make})" unless executable?(make)
+    header = File.join(config["rubyhdrdir"].to_s, "ruby.h")
+    "Ruby's headers are not installed (#{header})" unless File.exist?(header)
   end
 
   def make
@@ -68,13 +67,17 @@ module SdbBuild
     end
   end
 
-  # Leaves the reason in lib/ and a Makefile that does nothing, so that the gem installs.
+  # Leaves the reason in lib/, where `require "sdb"` finds it.
   def install_stub(name, reason)
     abort "sdb_#{name} not built: #{reason}" if STRICT
 
     warn "sdb_#{name} not built: #{reason}. A stub is installed; the app runs unprofiled."
     FileUtils.mkdir_p(File.dirname(stub_path(name)))
     File.write(stub_path(name), "#{reason}\n")
+  end
+
+  # For whoever runs extconf.rb by hand: something that `make` and `make install` do nothing with.
+  def dummy_makefile
     File.write("Makefile", "all install static install-so install-rb clean distclean:\n\t@:\n.PHONY: all install clean\n")
   end
 

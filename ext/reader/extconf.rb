@@ -9,6 +9,7 @@ require_relative "../build/build_support"
 
 if (reason = SdbBuild.obstacle(any_platform: true))
   SdbBuild.install_stub("reader", reason)
+  SdbBuild.dummy_makefile
 else
   require "mkmf"
 
