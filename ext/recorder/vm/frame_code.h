@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * frame_code.h - which code a control frame runs: its iseq, and the method entry found through its ep. The
+ * table of frame kinds is in VM_ACCESS.md.
+ *
+ * Runs on: scanner thread, no GVL
+ */
+#ifndef SDB_FRAME_CODE_H
+#define SDB_FRAME_CODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "core/code_table.h"
+#include "vm/layout.h"
+
+struct sdb_scan;
+
+struct sdb_stack { /* where a stack lies, as read at one moment */
+    uint64_t ec, low, high, cfp;
+    uint64_t frames_end; /* as `high`, but of the memory the frames are read from (a copy, perhaps) */
+    uint32_t depth;
+    bool root, direct; /* direct: may be loaded; else only read safely */
+    bool truncated;
+};
+
+struct sdb_raw_frame {
+    uint64_t iseq, pc, ep, jit; /* of the control frame */
+    uint64_t flags, spec, me;   /* ep[0], ep[-1], ep[-2] */
+    bool on_stack;              /* ep lies in this VM stack, so its words are read again as a proof */
+    bool shown;                 /* a frame a person wants to see */
+    uint64_t shown_iseq, ment;  /* code table key */
+    uint32_t entry;
+};
+
+/* Fills flags .. ment of raw[0..n), which are frames [from, from + n) of the stack; older ones are in scan.
+ * Returns how many could be told; the next one was seen in the middle of a change. */
+uint32_t sdb_frame_codes(const struct sdb_layout *layout, const struct sdb_code_table *codes,
+                         const struct sdb_stack *s, const struct sdb_scan *scan, uint32_t from,
+                         struct sdb_raw_frame *raw, uint32_t n);
+
+/* True when the frame's ep still shows the same three words. */
+bool sdb_frame_words_hold(const struct sdb_stack *s, const struct sdb_raw_frame *f);
+
+#endif

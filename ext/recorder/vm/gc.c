@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * gc.c - see gc.h; why marking is enough: PROTOCOL.md, "GC".
+ */
+#include "vm/gc.h"
+
+#include <ruby/debug.h>
+#include <stdlib.h>
+#include "core/clock.h"
+#include "sdb_atomic.h"
+#include "vm/gvl.h"
+
+enum { PERIOD_COUNT = 1024, PERIOD_MIN_NS = 50000 };
+
+struct pin {
+    VALUE iseq, ment; /* 0, 0: free */
+    uint32_t next_free;
+};
+
+static struct {
+    /* immutable after install */
+    struct sdb_thread_table *threads;
+    VALUE young_object, pins_object, tracepoint;
+    /* guarded by the GVL */
+    struct sdb_code_table *codes;
+    VALUE symbolizer;
+    struct pin *pins;
+    uint32_t pin_count, pin_capacity, free_pin;
+    /* shared: atomic */
+    uint64_t epoch;
+    uint64_t events_on;
+    struct sdb_gc_period periods[PERIOD_COUNT]; /* producers are ordered by the VM's GC lock */
+    uint64_t period_head, period_tail;
+} gc = {.free_pin = UINT32_MAX};
+
+static void
+mark_maybe(uint64_t value)
+{
+    if (value) rb_gc_mark_maybe((VALUE)value); /* pins, and tolerates what is no object (gc.c) */
+}
+
+/* Runs on: GC. Called in every minor GC and again at the end of incremental marking, because the object is
+ * not write-barrier protected and its data pointer is not NULL. */
+static void
+mark_young(void *unused)
+{
+    (void)unused;
+    /* seq_cst: pairs with walk.c:publish. Either we see its young_tail, or it sees our epoch. */
+    __atomic_fetch_add(&gc.epoch, 1, __ATOMIC_SEQ_CST);
+    if (gc.codes) sdb_code_table_mark(gc.codes, mark_maybe);
+    uint64_t used = sdb_load_acquire(&gc.threads->live.segments_used);
+    for (uint32_t i = 0; i < used * SDB_SEGMENT_SLOTS; i++) {
+        struct sdb_slot *slot = sdb_thread_slot(gc.threads, i);
+        if (slot && sdb_load_acquire(&slot->life) != SDB_SLOT_FREE) {
+            mark_maybe(sdb_load_relaxed(&slot->thread_value));
+        }
+    }
+    if (!NIL_P(gc.symbolizer)) mark_maybe((uint64_t)gc.symbolizer);
+    __atomic_fetch_add(&gc.epoch, 1, __ATOMIC_SEQ_CST);
+}
+
+static void
+mark_pins(void *unused)
+{
+    (void)unused;
+    for (uint32_t i = 0; i < gc.pin_count; i++) {
+        if (gc.pins[i].iseq) rb_gc_mark(gc.pins[i].iseq); /* rb_gc_mark pins: compaction leaves it */
+        if (gc.pins[i].ment) rb_gc_mark(gc.pins[i].ment);
+    }
+}
+
+static size_t
+pins_size(const void *unused)
+{
+    (void)unused;
+    return gc.pin_capacity * sizeof *gc.pins;
+}
+
+static const rb_data_type_t young_type = {
+    .wrap_struct_name = "sdb young codes",
+    .function = {.dmark = mark_young},
+};
+
+static const rb_data_type_t pins_type = {
+    .wrap_struct_name = "sdb pinned codes",
+    .function = {.dmark = mark_pins, .dsize = pins_size},
+    .flags = RUBY_TYPED_WB_PROTECTED,
+};
+
+void
+sdb_gc_install(struct sdb_thread_table *threads)
+{
+    if (gc.young_object) return;
+    gc.threads = threads;
+    gc.symbolizer = Qnil;
+    rb_gc_register_address(&gc.young_object);
+    rb_gc_register_address(&gc.pins_object);
+    rb_gc_register_address(&gc.tracepoint);
+    /* the data pointer must not be NULL, else dmark is never called */
+    gc.pins_object = TypedData_Wrap_Struct(0, &pins_type, &gc);
+    gc.young_object = TypedData_Wrap_Struct(0, &young_type, &gc);
+}
+
+void
+sdb_gc_set_codes(struct sdb_code_table *codes)
+{
+    gc.codes = codes;
+}
+
+void
+sdb_gc_set_symbolizer(VALUE thread)
+{
+    gc.symbolizer = thread;
+}
+
+const uint64_t *
+sdb_gc_epoch(void)
+{
+    return &gc.epoch;
+}
+
+uint32_t
+sdb_gc_pin(VALUE iseq, VALUE ment)
+{
+    uint32_t i = gc.free_pin;
+    if (i != UINT32_MAX) {
+        gc.free_pin = gc.pins[i].next_free;
+    } else {
+        if (gc.pin_count == gc.pin_capacity) {
+            uint32_t capacity = gc.pin_capacity ? gc.pin_capacity * 2 : 1024;
+            /* plain realloc: xrealloc may run a GC, and mark_pins must not meet a half-grown array */
+            struct pin *bigger = realloc(gc.pins, capacity * sizeof *bigger);
+            if (!bigger) return UINT32_MAX;
+            gc.pins = bigger;
+            gc.pin_capacity = capacity;
+        }
+        i = gc.pin_count++;
+    }
+    gc.pins[i] = (struct pin){.iseq = iseq, .ment = ment, .next_free = UINT32_MAX};
+    if (iseq) RB_OBJ_WRITTEN(gc.pins_object, Qundef, iseq);
+    if (ment) RB_OBJ_WRITTEN(gc.pins_object, Qundef, ment);
+    return i;
+}
+
+void
+sdb_gc_unpin(uint32_t pin)
+{
+    if (pin >= gc.pin_count) return;
+    gc.pins[pin] = (struct pin){.next_free = gc.free_pin};
+    gc.free_pin = pin;
+}
+
+void
+sdb_gc_unpin_all(void)
+{
+    gc.pin_count = 0;
+    gc.free_pin = UINT32_MAX;
+}
+
+/* Runs on: the thread that does the GC; no alloc, no raise. */
+static void
+on_gc_event(VALUE tracepoint, void *unused)
+{
+    (void)unused;
+    if (!sdb_load_acquire(&gc.events_on)) return;
+    rb_event_flag_t event = rb_tracearg_event_flag(rb_tracearg_from_tracepoint(tracepoint));
+    struct sdb_slot *slot = sdb_gvl_current_slot();
+    if (!slot) return;
+    uint64_t now = sdb_monotonic_ns();
+    if (event == RUBY_INTERNAL_EVENT_GC_ENTER) {
+        if (sdb_load_relaxed(&slot->state) == SDB_GC) return;
+        sdb_thread_enter(slot, SDB_GC, now);
+        return;
+    }
+    if (sdb_load_relaxed(&slot->state) != SDB_GC) return;
+    uint64_t begin = sdb_load_relaxed(&slot->since_ns);
+    sdb_thread_enter(slot, SDB_RUNNING, now); /* who collects holds the GVL, whatever its state said */
+    sdb_thread_activate(gc.threads, slot, false);
+    uint64_t tail = sdb_load_relaxed(&gc.period_tail);
+    if (now - begin < PERIOD_MIN_NS || tail - sdb_load_acquire(&gc.period_head) >= PERIOD_COUNT) return;
+    struct sdb_gc_period *p = &gc.periods[tail % PERIOD_COUNT];
+    sdb_store_relaxed(&p->serial, sdb_load_relaxed(&slot->serial));
+    sdb_store_relaxed(&p->begin_ns, begin);
+    sdb_store_relaxed(&p->ns, now - begin);
+    sdb_store_release(&gc.period_tail, tail + 1); /* pairs with take_period */
+}
+
+bool
+sdb_gc_time_events(void)
+{
+#ifdef HAVE_RB_INTERNAL_THREAD_SPECIFIC_GET /* 3.3+ */
+    if (!gc.tracepoint) {
+        gc.tracepoint = rb_tracepoint_new(0, RUBY_INTERNAL_EVENT_GC_ENTER | RUBY_INTERNAL_EVENT_GC_EXIT,
+                                          on_gc_event, NULL);
+        rb_tracepoint_enable(gc.tracepoint);
+    }
+    return true;
+#else
+    (void)on_gc_event;
+    return false;
+#endif
+}
+
+void
+sdb_gc_enable_events(bool on)
+{
+    sdb_store_release(&gc.events_on, on);
+}
+
+bool
+sdb_gc_take_period(struct sdb_gc_period *out)
+{
+    uint64_t head = gc.period_head;
+    if (head == sdb_load_acquire(&gc.period_tail)) return false;
+    const struct sdb_gc_period *p = &gc.periods[head % PERIOD_COUNT];
+    out->serial = sdb_load_relaxed(&p->serial);
+    out->begin_ns = sdb_load_relaxed(&p->begin_ns);
+    out->ns = sdb_load_relaxed(&p->ns);
+    sdb_store_release(&gc.period_head, head + 1);
+    return true;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * gc.h - keeps what the scanner recorded alive and in place, tells it when a GC moved on (epoch), and times
+ * GC per thread.
+ *
+ * Two marked objects: `young` (write-barrier unprotected, so marked in every GC) holds threads and codes that
+ * have no name yet; `pins` (write-barrier protected, so free in minor GCs) holds the codes that have one.
+ */
+#ifndef SDB_GC_H
+#define SDB_GC_H
+
+#include <ruby.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "core/code_table.h"
+#include "vm/thread_table.h"
+
+/* Makes the two objects. Runs on: any Ruby thread, GVL. Once per process. */
+void sdb_gc_install(struct sdb_thread_table *threads);
+/* What `young` marks from now on; NULL nothing. Runs on: any Ruby thread, GVL. */
+void sdb_gc_set_codes(struct sdb_code_table *codes);
+/* Marks one more Thread for ever: the symbolizer. Qnil none. Runs on: GVL. */
+void sdb_gc_set_symbolizer(VALUE thread);
+
+/* Pins (iseq, ment). Returns the pin, UINT32_MAX when out of memory. Runs on: symbolizer, GVL; no GC can run
+ * between this and young_named. */
+uint32_t sdb_gc_pin(VALUE iseq, VALUE ment);
+void sdb_gc_unpin(uint32_t pin);
+void sdb_gc_unpin_all(void);
+
+/* Odd while our objects are being marked. Read by the scanner before and after a walk. */
+const uint64_t *sdb_gc_epoch(void);
+
+/* Starts timing GC by events (3.3+; on 3.1 and 3.2 such a hook makes every allocation slow and reads a NULL
+ * cfp at thread end, gc.c:gc_event_hook_body: there the scanner samples rb_during_gc). False: not done. */
+bool sdb_gc_time_events(void);
+void sdb_gc_enable_events(bool on);
+
+struct sdb_gc_period { /* one finished stretch of GC of at least 50 us */
+    uint64_t serial, begin_ns, ns;
+};
+/* Next period not yet taken; false when none. Runs on: scanner. */
+bool sdb_gc_take_period(struct sdb_gc_period *out);
+
+/* Symbols of VM functions that no public header declares; both exported from 3.1 to 4.0. */
+int rb_during_gc(void);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * gvl.h - from VM events to slots: threads that begin and end, and on Ruby 3.2+ who waits for, holds and
+ * gives up the GVL, exactly. Hooks are added once per process and never removed: a flag gates them (adding
+ * or removing in a forked child would touch a lock that fork does not reset, vm: thread.c 3.2-4.0).
+ */
+#ifndef SDB_GVL_H
+#define SDB_GVL_H
+
+#include <ruby.h>
+#include <stdbool.h>
+#include "vm/thread_table.h"
+
+/* Adds the hooks. Runs on: any Ruby thread, GVL. Raises what Ruby raises (once per process). */
+void sdb_gvl_install(struct sdb_thread_table *table, uint32_t thread_ec_off);
+/* While off, hooks return at once. Runs on: any. */
+void sdb_gvl_enable(bool on);
+/* Gives every thread of Thread.list a slot (they got no event). Runs on: any Ruby thread, GVL. */
+void sdb_gvl_seed(struct sdb_thread_table *table);
+/* In a forked child: a slot for the only thread left. Calls nothing of the VM. `thread` is its VALUE.
+ * Runs on: the forking thread, in the atfork handler. */
+void sdb_gvl_seed_forked(struct sdb_thread_table *table, VALUE thread, uint64_t th, uint64_t root_ec,
+                         uint64_t flags);
+/* The calling thread's slot, NULL when it has none. Runs on: any Ruby thread, GVL. */
+struct sdb_slot *sdb_gvl_current_slot(void);
+/* Whether states come from events (3.2+). */
+bool sdb_gvl_exact(void);
+/* Marks the calling thread as sdb's own. Runs on: the symbolizer. */
+void sdb_gvl_set_own(void);
+
+#endif

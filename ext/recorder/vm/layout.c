@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * layout.c - the table of CRuby's offsets per minor version, and its comparison with what calibration
+ * measured. Not a guess for versions that it does not list: those are refused with words.
+ *
+ * Runs on: any Ruby thread, GVL
+ */
+#include "vm/layout.h"
+#include "vm/layout_fields.h"
+
+#include "error.h"
+
+#include <ruby.h>
+#include <ruby/version.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#if !defined(__LP64__) || (!defined(__x86_64__) && !defined(__aarch64__))
+#error "the layout table is for 64-bit x86 and arm"
+#endif
+
+struct row {
+    const char *version;
+    struct sdb_layout layout;
+};
+
+/* rb_execution_context_t begins alike in every version: vm_core.h, struct rb_execution_context_struct */
+#define EC .ec_vm_stack = 0, .ec_vm_stack_size = 8, .ec_cfp = 16, .ec_fiber = 40, .ec_thread = 48
+/* vm_core.h, struct rb_control_frame_struct; 3.1 and 3.2 have __bp__ before jit_return */
+#define CFP .cfp_pc = 0, .cfp_sp = 8, .cfp_iseq = 16, .cfp_self = 24, .cfp_ep = 32
+#define CFP_WITH_BP CFP, .cfp_jit_return = 56, .cfp_bytes = 64
+#define CFP_WITHOUT_BP CFP, .cfp_jit_return = 48, .cfp_bytes = 56
+/* vm_core.h, struct rb_iseq_struct and rb_iseq_constant_body */
+#define ISEQ .iseq_body = 16, .body_iseq_size = 4, .body_iseq_encoded = 8
+
+static const struct row rows[] = {
+    {"3.1", {.thread_ec = 40, EC, CFP_WITH_BP, ISEQ}},
+    {"3.2", {.thread_ec = 48, EC, CFP_WITH_BP, ISEQ}},
+    {"3.3", {.thread_ec = 48, EC, CFP_WITHOUT_BP, ISEQ}},
+    {"3.4", {.thread_ec = 48, EC, CFP_WITHOUT_BP, ISEQ}},
+    {"4.0", {.thread_ec = 48, EC, CFP_WITHOUT_BP, ISEQ}},
+};
+
+struct field {
+    const char *name;
+    size_t at;
+    bool measured;
+};
+
+#define FIELD(words, member, measured) {words, offsetof(struct sdb_layout, member), measured},
+static const struct field fields[] = {SDB_LAYOUT_FIELDS(FIELD)};
+#undef FIELD
+enum { FIELD_COUNT = sizeof(fields) / sizeof(fields[0]) };
+_Static_assert(sizeof(struct sdb_layout) == FIELD_COUNT * sizeof(uint32_t),
+               "every field of struct sdb_layout is in SDB_LAYOUT_FIELDS");
+
+/* guarded by the GVL; only tests set it */
+static struct {
+    bool on;
+    uint32_t value;
+} forced[FIELD_COUNT][2];
+
+static uint32_t
+field_get(const struct sdb_layout *layout, const struct field *field)
+{
+    uint32_t value;
+    memcpy(&value, (const char *)layout + field->at, sizeof(value));
+    return value;
+}
+
+static void
+apply_forced(struct sdb_layout *layout, bool measured)
+{
+    for (size_t i = 0; i < FIELD_COUNT; i++) {
+        if (forced[i][measured].on) {
+            memcpy((char *)layout + fields[i].at, &forced[i][measured].value, sizeof(uint32_t));
+        }
+    }
+}
+
+const struct sdb_layout *
+sdb_layout_for(const char *major_minor)
+{
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (strcmp(rows[i].version, major_minor) == 0) {
+            return &rows[i].layout;
+        }
+    }
+    return NULL;
+}
+
+/* 1 while ZJIT compiles, else 0, also where there is no ZJIT. */
+static VALUE
+zjit_enabled(VALUE unused)
+{
+    (void)unused;
+    VALUE vm = rb_path2class("RubyVM");
+    ID zjit = rb_intern("ZJIT"), enabled = rb_intern("enabled?");
+    if (!rb_const_defined_at(vm, zjit)) {
+        return Qfalse;
+    }
+    VALUE module = rb_const_get_at(vm, zjit);
+    return rb_respond_to(module, enabled) ? rb_funcall(module, enabled, 0) : Qfalse;
+}
+
+static bool
+zjit_is_on(void)
+{
+    int failed = 0;
+    VALUE before = rb_errinfo();
+    VALUE on = rb_protect(zjit_enabled, Qnil, &failed);
+    if (failed) {
+        rb_set_errinfo(before);
+        return false;
+    }
+    return RTEST(on);
+}
+
+const struct sdb_layout *
+sdb_layout_table(char reason[SDB_REASON_BYTES])
+{
+    if (strcmp(ruby_engine, "ruby") != 0) {
+        snprintf(reason, SDB_REASON_BYTES, "%s is not CRuby", ruby_engine);
+        return NULL;
+    }
+    /* Of the running libruby, not of the headers that this file was compiled with. */
+    char version[16];
+    snprintf(version, sizeof(version), "%d.%d", ruby_api_version[0], ruby_api_version[1]);
+    const struct sdb_layout *found = sdb_layout_for(version);
+    if (!found) {
+        /* From 4.1 on ZJIT keeps frames on the native stack, where no scanner of VM stacks finds them. */
+        snprintf(reason, SDB_REASON_BYTES, "Ruby %s is not one of the versions known to this sdb (%s to %s)%s",
+                 ruby_version, rows[0].version, rows[sizeof(rows) / sizeof(rows[0]) - 1].version,
+                 zjit_is_on() ? "; and ZJIT is on, whose frames may be on the native stack" : "");
+    }
+    return found;
+}
+
+/* Both layouts as the proof sees them. */
+static int
+both_layouts(struct sdb_layout *table, struct sdb_layout *measured, char reason[SDB_REASON_BYTES])
+{
+    const struct sdb_layout *row = sdb_layout_table(reason);
+    if (!row) {
+        return SDB_ERR_UNSUPPORTED;
+    }
+    *table = *row;
+    apply_forced(table, false);
+    memset(measured, 0, sizeof(*measured));
+    int err = sdb_calibrate(measured, reason);
+    if (err) {
+        return err;
+    }
+    apply_forced(measured, true);
+    return 0;
+}
+
+int
+sdb_layout_prove(struct sdb_layout *out, char reason[SDB_REASON_BYTES])
+{
+    struct sdb_layout table, measured;
+    int err = both_layouts(&table, &measured, reason);
+    if (err) {
+        return err;
+    }
+    size_t used = 0;
+    for (size_t i = 0; i < FIELD_COUNT && used < SDB_REASON_BYTES; i++) {
+        uint32_t a = field_get(&table, &fields[i]), b = field_get(&measured, &fields[i]);
+        if (fields[i].measured && a != b) {
+            used += (size_t)snprintf(reason + used, SDB_REASON_BYTES - used, "%s%s: table %u, measured %u",
+                                     used ? "; " : "", fields[i].name, a, b);
+        }
+    }
+    if (used) {
+        return SDB_ERR_UNSUPPORTED;
+    }
+    *out = table;
+    return 0;
+}
+
+bool
+sdb_layout_force(const char *field, bool measured, uint32_t value)
+{
+    if (!field) {
+        memset(forced, 0, sizeof(forced));
+        return true;
+    }
+    for (size_t i = 0; i < FIELD_COUNT; i++) {
+        if (strcmp(fields[i].name, field) == 0) {
+            forced[i][measured].on = true;
+            forced[i][measured].value = value;
+            return true;
+        }
+    }
+    return false;
+}
+
+int
+sdb_layout_each(sdb_layout_visit *visit, void *data, char reason[SDB_REASON_BYTES])
+{
+    struct sdb_layout table, measured;
+    int err = both_layouts(&table, &measured, reason);
+    if (err) {
+        return err;
+    }
+    for (size_t i = 0; i < FIELD_COUNT; i++) {
+        visit(fields[i].name, field_get(&table, &fields[i]), field_get(&measured, &fields[i]), fields[i].measured,
+              data);
+    }
+    return 0;
+}

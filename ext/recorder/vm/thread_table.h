@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * thread_table.h - the slots of live Ruby threads (format/live_table.h has the struct): registration, the
+ * state word, and the bitmap that tells the scanner which threads did something since it last looked.
+ */
+#ifndef SDB_THREAD_TABLE_H
+#define SDB_THREAD_TABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "live_table.h"
+#include "ring_format.h"
+
+struct sdb_slot_name { /* immutable; one malloc */
+    uint64_t bytes;
+    char text[];
+};
+
+struct sdb_state_view { /* one consistent reading of a slot's state */
+    uint64_t state, since_ns, wait_ns, blocked_ns, gc_ns, resumes, tid;
+};
+
+struct sdb_thread_table {
+    struct sdb_live_table live;
+    uint64_t active[SDB_SEGMENT_COUNT]; /* shared: atomic; set by hooks, cleared by the scanner */
+    uint64_t next_serial;               /* shared: atomic */
+    uint64_t live_count;                /* shared: atomic */
+    uint64_t refused;                   /* shared: atomic; threads for which no slot was left */
+    uint64_t claim_hint;                /* shared: atomic */
+    uint64_t parked;                    /* shared: atomic; the scanner waits on it as a futex (low 32 bits) */
+};
+
+/* Takes a free slot for a thread and makes it LIVE in `state`. NULL when the table is full (counted).
+ * Runs on: the thread itself or any Ruby thread, GVL. Allocates a segment now and then (malloc only). */
+struct sdb_slot *sdb_thread_claim(struct sdb_thread_table *t, uint64_t thread_value, uint64_t th,
+                                  uint64_t root_ec, uint64_t tid, uint64_t flags, uint64_t state,
+                                  uint64_t now_ns);
+/* LIVE -> DEAD. Runs on: hooks. */
+void sdb_thread_ended(struct sdb_thread_table *t, struct sdb_slot *slot, uint64_t now_ns);
+/* Enters a state, adding the time of the one before to its total. Runs on: hooks, for one thread never
+ * two at once (the VM orders a thread's READY before its RESUMED). */
+void sdb_thread_enter(struct sdb_slot *slot, uint64_t state, uint64_t now_ns);
+/* Marks the slot for the scanner's next tick and wakes it from parking when `wake`. Runs on: hooks. */
+void sdb_thread_activate(struct sdb_thread_table *t, struct sdb_slot *slot, bool wake);
+
+/* False when the hook was in the middle of an update each time: take the old view. Scanner only. */
+bool sdb_thread_view(const struct sdb_slot *slot, struct sdb_state_view *out);
+
+static inline struct sdb_slot *
+sdb_thread_slot(const struct sdb_thread_table *t, uint32_t index)
+{
+    struct sdb_slot *segment =
+        (struct sdb_slot *)(uintptr_t)__atomic_load_n(&t->live.segments[index / SDB_SEGMENT_SLOTS],
+                                                      __ATOMIC_ACQUIRE); /* pairs with claim */
+    return segment ? &segment[index % SDB_SEGMENT_SLOTS] : 0;
+}
+
+/* Makes every slot free; for the start of a recording and for a forked child, when no other thread uses
+ * the table. Segments and the scanner's buffers stay. */
+void sdb_thread_table_reset(struct sdb_thread_table *t);
+
+#endif

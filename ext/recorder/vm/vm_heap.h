@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * vm_heap.h - what a word of a VM stack is, before anything is done with it. rb_profile_frame_* on a word that is
+ * neither an iseq nor a method entry aborts the process (rb_bug in frame2iseq, vm_backtrace.c), so ask here first.
+ *
+ * A yes says what the slot holds at this moment. It stays true only while the object is pinned or while the caller
+ * holds the GVL and allocates nothing. The address need not be an object, nor mapped.
+ *
+ * Runs on: any Ruby thread, GVL; safe, but momentary, elsewhere. Allocates nothing.
+ */
+#ifndef SDB_VM_HEAP_H
+#define SDB_VM_HEAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* T_IMEMO of type imemo_iseq (internal/imemo.h: 7 in 3.1 to 4.0). False for an ifunc, a cref, a freed or moved slot. */
+bool sdb_vm_is_iseq(uint64_t value);
+
+/* T_IMEMO of type imemo_ment (6 in 3.1 to 4.0). */
+bool sdb_vm_is_ment(uint64_t value);
+
+/* The method entry that ep[-2] of a LOCAL environment stands for: itself when it is one; when it is an svar
+ * (imemo 2; `$~` or `$_` was set in the method) the entry that it holds at +8 (struct vm_svar.cref_or_me,
+ * internal/imemo.h); else 0: a cref, or nothing that we know. */
+uint64_t sdb_vm_ment_of(uint64_t me_or_cref);
+
+/* How many of these checks said no, for the counter of what could not be named. Relaxed. */
+uint64_t sdb_vm_heap_refused(void);
+
+#endif
