@@ -13,8 +13,9 @@ module Sdb
         attr_reader :last_pid
 
         # @return [Integer] what a shell would call its exit status
-        #: (Array[String], Hash[String, String], IO) -> Integer
-        def run(command, environment, err)
+        # SystemCallError when it cannot be run.
+        #: (Array[String], Hash[String, String]) -> Integer
+        def run(command, environment)
           # Signals that come before the command is there wait until it is.
           early = []
           pid = nil
@@ -22,9 +23,6 @@ module Sdb
           pid = @last_pid = Process.spawn(environment, [command.first, command.first], *command.drop(1))
           early.each { |signal| pass(signal, pid) }
           status_of(wait(pid))
-        rescue Errno::ENOENT, Errno::EACCES, Errno::ENOEXEC => e
-          err.puts "sdb record: cannot run #{command.first}: #{e.class.new.message}"
-          e.is_a?(Errno::ENOENT) ? 127 : 126
         ensure
           old&.each { |signal, handler| trap(signal, handler || "DEFAULT") }
         end

@@ -102,7 +102,6 @@ module Sdb
 
       def parser
         @parser ||= OptionParser.new do |o|
-          o.require_exact = true
           o.banner = banner
           o.separator ""
           define(o)

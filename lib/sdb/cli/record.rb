@@ -2,7 +2,7 @@
 
 require "fileutils"
 require_relative "../config"
-require_relative "analysis"
+require_relative "command"
 require_relative "child"
 
 module Sdb
@@ -16,7 +16,7 @@ module Sdb
                "sdb record --interval 100us -- ruby script.rb    # ten times finer"
       details <<~TEXT.chomp
         The command's own output, input, signals and exit status pass through; what sdb has to say goes to stderr.
-        Exit status: the command's; 127 when it cannot be run, 128 + N when signal N ended it.
+        Exit status: the command's; 126 or 127 when it cannot be run, 128 + N when signal N ended it.
       TEXT
 
       TOP = 10
@@ -47,10 +47,20 @@ module Sdb
 
         before = @dir && File.directory?(@dir) ? logs(@dir) : []
         dir = @dir ? File.expand_path(@dir) : new_dir
-        status = Child.run(arguments, environment(dir), err)
+        status = start(arguments, dir) or return @cannot
         logs = keep(logs(dir) - before, dir)
-        json? ? print_document(status, logs) : report(status, logs)
+        json? ? print_document(status, logs) : report(status, logs, dir)
         status
+      end
+
+      # As shells have it: 127 not found, 126 not executable.
+      def start(command, dir)
+        Child.run(command, environment(dir))
+      rescue SystemCallError => e
+        Dir.rmdir(dir) unless @dir
+        warn("cannot run #{command.first}: #{e.class.new.message}")
+        @cannot = e.is_a?(Errno::ENOENT) ? 127 : 126
+        nil
       end
 
       # A directory of its own, so that what is found there is this run's.
@@ -105,8 +115,9 @@ module Sdb
         print_json({ schema: 1, status: status, rings: logs.map { |path| Ring.read(path).entry.to_h } })
       end
 
-      def report(status, logs)
+      def report(status, logs, dir)
         if logs.empty?
+          Dir.rmdir(dir) unless @dir
           warn("no log was written: is the command a Ruby program? `sdb doctor` says what is missing")
           return
         end
