@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * oomd_ring.h - the copy of a ring inside a dump: the bytes of the file, and on top those that the dying
+ * process had collected but not written.
+ *
+ * Runs on: dump writer
+ */
+#ifndef SDB_OOMD_RING_H
+#define SDB_OOMD_RING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "oomd_capture.h"
+
+struct oomd_ring_copy {
+    uint64_t bytes;         /* of the ring's section */
+    uint64_t evicted_bytes; /* had left the page cache and were read from the disk */
+    uint64_t missing_bytes; /* at the end: the file was shorter than when its size was asked */
+    uint64_t merged_bytes;  /* of `pending` */
+    bool is_ring;           /* it begins as one */
+};
+
+/* Copies the file `from` (size `bytes`) to `to` at `at`; runs of zero bytes become holes. 0, SDB_ERR_IO,
+ * SDB_ERR_NOSPC (errno). */
+int oomd_ring_copy(int from, uint64_t bytes, int to, uint64_t at, struct oomd_ring_copy *copy);
+
+/* Writes `pending` into the copy at ring offset off, after sealing its last block, when it lies in one chunk and
+ * the file did not come further by itself. 0 (also when there was nothing to merge), SDB_ERR_IO, _NOSPC. */
+int oomd_ring_merge(int to, uint64_t at, uint64_t off, struct oomd_bytes *pending, struct oomd_ring_copy *copy);
+
+/* Seals the unsealed block at the end of pending (FORMAT.md, "An unsealed block"): sets its length and crc.
+ * from: where the first block begins in it. Returns the bytes that hold whole blocks. */
+uint64_t oomd_pending_seal(uint8_t *bytes, uint64_t n, uint64_t from, uint64_t seq);
+
+#endif
