@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * source.h - bytes that a log is read from: a file, a part of one (the ring inside a dump), or memory.
+ * Files are read with pread into the caller's buffer and never mapped: others may change or truncate them
+ * at any time, and a short read is all that comes of it.
+ *
+ * Runs on: offline
+ */
+#ifndef SDB_SOURCE_H
+#define SDB_SOURCE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct sdb_source {
+    int fd;               /* -1: memory */
+    const uint8_t *bytes; /* borrowed; with fd == -1 */
+    uint64_t off;         /* where it begins in the file or in bytes */
+    uint64_t n;           /* bytes it has, as of the opening */
+};
+
+/* A regular file, opened O_RDONLY without ever blocking (a FIFO or device is SDB_ERR_NOT_RING).
+ * 0, SDB_ERR_IO (errno), SDB_ERR_NOT_RING. */
+int sdb_source_open(struct sdb_source *s, const char *path);
+/* `bytes` must outlive it. */
+void sdb_source_memory(struct sdb_source *s, const void *bytes, size_t n);
+void sdb_source_close(struct sdb_source *s);
+
+/* Reads up to n bytes at off. The number read: less than n at the end or after a truncation, 0 too when
+ * off lies behind it. SDB_ERR_IO on an I/O error (errno). */
+int64_t sdb_source_read(const struct sdb_source *s, uint64_t off, void *buffer, size_t n);
+
+#endif
