@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT
+// The parts around the flame graph: controls, breadcrumb, tooltip, and the strip about the selected box.
+sdb.controls = (model, { change, act }) => {
+  const FIELDS = { q: "search", f: "focus", h: "hide" };
+  const form = sdb.byId("controls");
+  form.addEventListener("submit", (event) => event.preventDefault());
+
+  sdb.byId("metrics").append(
+    ...model.metrics.map((metric) => {
+      const sum = model.times[metric].reduce((a, b) => a + b, 0);
+      return sdb.el(
+        "label",
+        {},
+        sdb.el("input", { type: "radio", name: "metric", value: metric }),
+        sdb.el("span", {}, METRIC_LABELS[metric], " ", sdb.el("small", {}, sdb.time(sum))),
+      );
+    }),
+  );
+
+  const select = sdb.byId("thread");
+  const perThread = new Float64Array(model.threads);
+  model.cellThread.forEach((thread, i) => (perThread[thread] += model.times[model.metrics[0]][i]));
+  const order = [...perThread.keys()].filter((t) => perThread[t] > 0).sort((a, b) => perThread[b] - perThread[a]);
+  select.append(...order.map((t) => sdb.el("option", { value: t }, sdb.shorten(model.threadLabels[t], 60))));
+  select.disabled = order.length < 2;
+
+  form.addEventListener("change", (event) => {
+    const { name, value, id, checked } = event.target;
+    if (name === "metric") change({ m: value });
+    if (name === "shape") change({ v: value });
+    if (name === "order") change({ r: value === "callers", z: "" });
+    if (id === "thread") change({ t: value, z: "" });
+    if (id === "only-app") change({ o: checked });
+  });
+  for (const [key, id] of Object.entries(FIELDS)) {
+    const field = sdb.byId(id);
+    const later = sdb.debounce(150, () => change({ [key]: field.value }));
+    field.addEventListener("input", later);
+    field.addEventListener("keydown", (event) => {
+      if (event.key === "Enter") change({ [key]: field.value });
+      if (event.key === "Escape" || event.key === "Enter") sdb.byId("graph").focus();
+    });
+  }
+  sdb.byId("reset").addEventListener("click", () => act("reset"));
+
+  return {
+    // Runs `parse`; a wrong pattern marks its field. Returns whether it was wrong.
+    checked(key, parse) {
+      const field = sdb.byId(FIELDS[key]);
+      try {
+        parse();
+        field.removeAttribute("aria-invalid");
+        field.setCustomValidity("");
+        return false;
+      } catch (error) {
+        field.setAttribute("aria-invalid", "true");
+        field.setCustomValidity(error.message);
+        sdb.announce("not a valid pattern");
+        return true;
+      }
+    },
+    show(state) {
+      const radio = (name, value) => (form.querySelector(`input[name=${name}][value=${value}]`).checked = true);
+      radio("metric", state.m);
+      radio("shape", state.v);
+      radio("order", state.r ? "callers" : "callees");
+      select.value = state.t;
+      if (select.selectedIndex < 0) select.value = "merged";
+      sdb.byId("only-app").checked = state.o;
+      for (const [key, id] of Object.entries(FIELDS)) {
+        const field = sdb.byId(id);
+        if (field.value !== state[key]) field.value = state[key];
+      }
+    },
+  };
+};
+
+sdb.crumbs = (onZoom) => {
+  const MOST = 12; // the middle of a longer way is left out
+  const host = sdb.byId("crumbs");
+  return {
+    // path: [{ id, name }] from the root to what is zoomed to
+    show(path) {
+      const skipped = path.length > MOST ? path.length - MOST : 0;
+      const shown = skipped ? [path[0], null, ...path.slice(skipped + 1)] : path;
+      const last = path[path.length - 1];
+      host.replaceChildren(
+        ...shown.map((step) => {
+          if (!step) return sdb.el("li", {}, sdb.el("span", { class: "skipped" }, "… " + skipped + " more …"));
+          const name = sdb.shorten(sdb.wordings(step.name)[1] || step.name, 60);
+          if (step === last) return sdb.el("li", { "aria-current": "true" }, sdb.el("span", {}, name));
+          return sdb.el("li", {}, sdb.el("button", { type: "button", class: "link", onclick: () => onZoom(step.id) }, name));
+        }),
+      );
+      host.scrollLeft = host.scrollWidth;
+    },
+  };
+};
+
+sdb.tip = (figuresOf) => {
+  const tip = sdb.byId("tip");
+  return {
+    show(id, event) {
+      tip.hidden = id < 0 || !event;
+      if (tip.hidden) return;
+      const it = figuresOf(id);
+      tip.replaceChildren(
+        sdb.el("strong", {}, sdb.shorten(it.name, 400)),
+        sdb.el("div", { class: "place" }, it.kind + (it.place ? " · " + sdb.shorten(it.place, 400) : "")),
+        sdb.el("div", {}, sdb.el("b", {}, sdb.time(it.total)), " total · " + sdb.percent(it.total, it.view) + " of view · " + sdb.percent(it.total, it.all) + " of all"),
+        sdb.el("div", {}, sdb.el("b", {}, sdb.time(it.self)), it.reversed ? " where the stack begins" : " self · " + sdb.percent(it.self, it.view) + " of view"),
+      );
+      const { width, height } = tip.getBoundingClientRect();
+      const left = event.clientX + 14 + width > innerWidth ? event.clientX - width - 10 : event.clientX + 14;
+      const top = event.clientY + 18 + height > innerHeight ? event.clientY - height - 12 : event.clientY + 18;
+      tip.style.left = Math.max(4, left) + "px";
+      tip.style.top = Math.max(4, top) + "px";
+    },
+  };
+};
+
+sdb.details = (figuresOf, act) => {
+  for (const what of ["search", "focus", "hide"]) sdb.byId("do-" + what).addEventListener("click", () => act(what));
+  return {
+    show(id) {
+      const it = figuresOf(id);
+      sdb.byId("who").textContent = id === 0 ? "All" : sdb.shorten(it.name, 400);
+      sdb.byId("kind").textContent = id === 0 ? "everything that passed the filters" : it.kind;
+      sdb.byId("place").textContent = sdb.shorten(it.place, 400);
+      const figure = (name, ns, whole, of) =>
+        sdb.el("div", {}, sdb.el("dt", {}, name), sdb.el("dd", {}, sdb.el("b", {}, sdb.time(ns)), of && ns > 0 ? " " + sdb.percent(ns, whole) + of : ""));
+      const figures = [figure("Total", it.total, it.view, " of view, " + sdb.percent(it.total, it.all) + " of all")];
+      if (!it.reversed) figures.push(figure("Self", it.self, it.view, " of view"));
+      if (it.isFunction) {
+        figures.push(figure("Function total", it.functionTotal, it.all, ""), figure("Function self", it.functionSelf, it.all, ""));
+      }
+      sdb.byId("figures").replaceChildren(...figures);
+      for (const what of ["search", "focus", "hide"]) sdb.byId("do-" + what).disabled = !it.isFunction;
+    },
+  };
+};
