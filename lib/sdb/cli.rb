@@ -50,12 +50,12 @@ module Sdb
       #: (Array[String]) -> Integer
       def main(argv)
         status = run(argv)
-        begin
-          $stdout.flush
-        rescue Errno::EPIPE
-          $stdout.reopen(File::NULL)
-        end
+        $stdout.flush
         status
+      rescue Errno::EPIPE
+        # Whoever read the answer has seen enough (`| head`). What is still in the buffer goes nowhere.
+        $stdout.reopen(File::NULL)
+        0
       end
 
       # @return [Integer] exit status: 0 answered, 1 could not, 2 wrong usage
@@ -68,10 +68,6 @@ module Sdb
         when "--version", "-v", "version" then version(out)
         else dispatch(name, rest, out, err)
         end
-      rescue Errno::EPIPE
-        # Whoever read the answer has seen enough (`| head`).
-        out.reopen(File::NULL) if out.equal?($stdout)
-        0
       rescue Interrupt
         130
       end

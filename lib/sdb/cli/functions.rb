@@ -11,8 +11,8 @@ module Sdb
       examples "sdb functions                      # of all processes in the default place",
                "sdb functions --last 10m           # in the last ten minutes",
                "sdb functions --metric cpu         # by CPU time",
-               "sdb functions --endpoint 'UsersController#index' --percentile 99",
-               "sdb functions --only-app           # time of gems and C code goes to the app's code that called it"
+               "sdb functions --endpoint UsersController#index --percentile 99",
+               "sdb functions --only-app           # time of gems and C code goes to the app's code"
 
       private
 
@@ -34,8 +34,8 @@ module Sdb
       end
 
       def show(profile, answer)
-        heading(profile, "#{answer.metric} #{Text.duration(answer.total_ns)}", "#{answer.threads} threads",
-                "#{Text.count(answer.samples)} samples")
+        heading(profile, "#{answer.metric} #{Text.duration(answer.total_ns)}", Text.plural(answer.threads, "thread"),
+                Text.plural(answer.samples, "sample"))
         out.puts
         table = Table.new(terminal, [["self", :right], ["", :right], ["total", :right], ["", :right], ["function", :left]])
         functions = answer.functions

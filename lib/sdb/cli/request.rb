@@ -59,8 +59,9 @@ module Sdb
           ns = request.public_send(:"#{state}_ns").to_i
           terminal.paint("#{terminal.draw(state.to_sym)} #{state} #{Text.duration(ns)}", *state_style(state))
         end
-        ["wall #{Text.duration(request.wall_ns)} =", states.join("  "), " cpu #{Text.duration(request.cpu_ns)}",
-         request.allocations ? " #{Text.count(request.allocations)} allocations" : nil].compact.join(" ")
+        totals = ["wall #{Text.duration(request.wall_ns)}", "cpu #{Text.duration(request.cpu_ns)}",
+                  request.allocations && "#{Text.count(request.allocations)} allocations"]
+        [totals.compact.join("  "), states.join("  ")]
       end
 
       def draw(request)

@@ -32,7 +32,7 @@ module Sdb
       end
 
       def show(profile, answer)
-        out.puts terminal.paint("at #{Text.clock(answer.at)}, #{answer.threads.size} threads", :bold)
+        out.puts terminal.paint("at #{Text.clock(answer.at)}, #{Text.plural(answer.threads.size, "thread")}", :bold)
         now = rel_times(profile, answer.at)
         answer.threads.each do |thread|
           out.puts

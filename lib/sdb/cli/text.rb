@@ -12,9 +12,11 @@ module Sdb
         return "-" if nanoseconds.nil?
         return "-#{duration(-nanoseconds)}" if nanoseconds.negative?
         return "0" if nanoseconds.zero?
+        return "#{nanoseconds} ns" if nanoseconds < 1000
         return long_duration(nanoseconds / 1_000_000_000) if nanoseconds >= 120_000_000_000
 
-        unit, size = [["s", 1e9], ["ms", 1e6], ["us", 1e3]].find { |_, s| nanoseconds >= s * 0.9995 } || ["ns", 1]
+        unit, size = [["s", 1e9], ["ms", 1e6], ["us", 0.0]].find { |_, s| nanoseconds >= s * 0.9995 }
+        size = 1e3 if unit == "us"
         "#{significant(nanoseconds / size.to_f)} #{unit}"
       end
 
@@ -60,6 +62,12 @@ module Sdb
         text = text.dup.force_encoding(Encoding::UTF_8) unless text.encoding == Encoding::UTF_8
         text = text.scrub("\uFFFD") unless text.valid_encoding?
         text.gsub(/[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069\u2028\u2029]/) { |c| c.dump[1..-2] }
+      end
+
+      # 1, "thread" -> "1 thread"; 2 -> "2 threads"
+      #: (Integer, String) -> String
+      def plural(number, noun)
+        "#{count(number)} #{noun}#{"s" unless number == 1}"
       end
 
       # "/app/foo.rb:12", or "" for code without a file.

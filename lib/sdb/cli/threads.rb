@@ -24,7 +24,7 @@ module Sdb
       end
 
       def show(profile, answer)
-        heading(profile, "#{answer.threads.size} threads")
+        heading(profile, Text.plural(answer.threads.size, "thread"))
         out.puts
         columns = %w[pid tid life running gvl_wait blocked gc cpu unknown].map { |name| [name, :right] }
         table = Table.new(terminal, [*columns, ["thread", :left]])

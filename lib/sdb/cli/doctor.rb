@@ -1,0 +1,65 @@
+# frozen_string_literal: true
+
+require_relative "command"
+
+module Sdb
+  module CLI
+    # Can Ruby programs be profiled here, and what is missing.
+    #
+    # Prints what Sdb.doctor says: {ok:, checks: [{name:, ok:, detail:, fix:}], layout: [{field:, table:, measured:,
+    # compared:}]}; ok: nil means neither good nor bad. Other keys are shown as facts.
+    class Doctor < Command
+      summary "can this Ruby on this host be profiled, and what is missing, with the fix for each"
+      usage "[options]"
+      examples "sdb doctor", "bundle exec sdb doctor  # of the app's own Ruby and gems"
+      details "It examines the Ruby that it runs in. Exit status: 0 when that can be profiled, 1 when not."
+
+      private
+
+      def run(arguments)
+        take(arguments, 0..0, "nothing")
+        facts = examine
+        json? ? print_json({ schema: 1 }.merge(facts)) : show(facts)
+        facts[:ok] ? 0 : 1
+      end
+
+      def examine
+        require_relative "../doctor"
+        Sdb.doctor.to_h
+      rescue LoadError => e
+        raise UnsupportedError, "the recorder is not installed for this Ruby (#{e.message}); " \
+                                "reinstall the gem where a C compiler is: gem install sdb"
+      end
+
+      def show(facts)
+        facts.each do |name, value|
+          out.puts "#{name.to_s.ljust(10)} #{Text.clean(value)}" unless %i[ok checks layout].include?(name)
+        end
+        Array(facts[:checks]).each { |check| show_check(check) }
+        show_layout(facts[:layout]) if facts[:layout] && !facts[:layout].empty?
+        out.puts
+        out.puts(facts[:ok] ? terminal.paint("Ruby programs can be profiled here.", :green) :
+                              terminal.paint("Ruby programs cannot be profiled here; see above.", :red))
+      end
+
+      def show_check(check)
+        mark, style = { true => ["ok", :green], false => ["NO", :red], nil => ["--", :yellow] }.fetch(check[:ok])
+        out.puts "#{terminal.paint(mark, style)}  #{Text.clean(check[:name])}: #{Text.clean(check[:detail])}"
+        out.puts "      #{terminal.paint("fix:", :bold)} #{Text.clean(check[:fix])}" if check[:fix]
+      end
+
+      # Where this Ruby keeps what the scanner reads: known for the version, and measured in this process.
+      def show_layout(rows)
+        out.puts
+        table = Table.new(terminal, [["table", :right], ["measured", :right], ["", :left], ["layout", :left]])
+        rows.each do |row|
+          agree = row[:table] == row[:measured]
+          verdict = row[:compared] ? (agree ? "agree" : "DIFFER") : "not measured"
+          table.row row[:table], row[:compared] ? row[:measured] : "-", verdict, row[:field],
+                    styles: { 2 => (row[:compared] && !agree ? :red : :dim) }
+        end
+        table.print(out)
+      end
+    end
+  end
+end
