@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * layout.c - the table of CRuby's offsets per minor version, and its comparison with what calibration
- * measured. Not a guess for versions that it does not list: those are refused with words.
+ * layout.c - compares the table's row for the running Ruby (layout_table.c) with what calibration measured.
+ * Versions that the table does not list are refused with words.
  *
  * Runs on: any Ruby thread, GVL
  */
@@ -15,32 +15,6 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-
-#if !defined(__LP64__) || (!defined(__x86_64__) && !defined(__aarch64__))
-#error "the layout table is for 64-bit x86 and arm"
-#endif
-
-struct row {
-    const char *version;
-    struct sdb_layout layout;
-};
-
-/* rb_execution_context_t begins alike in every version: vm_core.h, struct rb_execution_context_struct */
-#define EC .ec_vm_stack = 0, .ec_vm_stack_size = 8, .ec_cfp = 16, .ec_fiber = 40, .ec_thread = 48
-/* vm_core.h, struct rb_control_frame_struct; 3.1 and 3.2 have __bp__ before jit_return */
-#define CFP .cfp_pc = 0, .cfp_sp = 8, .cfp_iseq = 16, .cfp_self = 24, .cfp_ep = 32
-#define CFP_WITH_BP CFP, .cfp_jit_return = 56, .cfp_bytes = 64
-#define CFP_WITHOUT_BP CFP, .cfp_jit_return = 48, .cfp_bytes = 56
-/* vm_core.h, struct rb_iseq_struct and rb_iseq_constant_body */
-#define ISEQ .iseq_body = 16, .body_iseq_size = 4, .body_iseq_encoded = 8
-
-static const struct row rows[] = {
-    {"3.1", {.thread_ec = 40, EC, CFP_WITH_BP, ISEQ}},
-    {"3.2", {.thread_ec = 48, EC, CFP_WITH_BP, ISEQ}},
-    {"3.3", {.thread_ec = 48, EC, CFP_WITHOUT_BP, ISEQ}},
-    {"3.4", {.thread_ec = 48, EC, CFP_WITHOUT_BP, ISEQ}},
-    {"4.0", {.thread_ec = 48, EC, CFP_WITHOUT_BP, ISEQ}},
-};
 
 struct field {
     const char *name;
@@ -79,18 +53,7 @@ apply_forced(struct sdb_layout *layout, bool measured)
     }
 }
 
-const struct sdb_layout *
-sdb_layout_for(const char *major_minor)
-{
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        if (strcmp(rows[i].version, major_minor) == 0) {
-            return &rows[i].layout;
-        }
-    }
-    return NULL;
-}
-
-/* 1 while ZJIT compiles, else 0, also where there is no ZJIT. */
+/* Whether ZJIT compiles; false where there is none. */
 static VALUE
 zjit_enabled(VALUE unused)
 {
@@ -130,8 +93,8 @@ sdb_layout_table(char reason[SDB_REASON_BYTES])
     const struct sdb_layout *found = sdb_layout_for(version);
     if (!found) {
         /* From 4.1 on ZJIT keeps frames on the native stack, where no scanner of VM stacks finds them. */
-        snprintf(reason, SDB_REASON_BYTES, "Ruby %s is not one of the versions known to this sdb (%s to %s)%s",
-                 ruby_version, rows[0].version, rows[sizeof(rows) / sizeof(rows[0]) - 1].version,
+        snprintf(reason, SDB_REASON_BYTES, "Ruby %s is not one of the versions known to this sdb (%s)%s",
+                 ruby_version, SDB_LAYOUT_VERSIONS,
                  zjit_is_on() ? "; and ZJIT is on, whose frames may be on the native stack" : "");
     }
     return found;

@@ -8,6 +8,9 @@
 #ifndef SDB_LAYOUT_FIELDS_H
 #define SDB_LAYOUT_FIELDS_H
 
+/* The versions in layout_table.c, for people. */
+#define SDB_LAYOUT_VERSIONS "3.1 to 4.0"
+
 /* X(words, member, measured) */
 #define SDB_LAYOUT_FIELDS(X)                          \
     X("thread ec", thread_ec, true)                   \

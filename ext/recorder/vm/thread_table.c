@@ -122,6 +122,49 @@ sdb_thread_enter(struct sdb_slot *slot, uint64_t state, uint64_t now_ns)
 }
 
 bool
+sdb_thread_set_name(struct sdb_slot *slot, const char *text, size_t bytes)
+{
+    if (bytes > sizeof(uint64_t) * SDB_NAME_WORDS) bytes = sizeof(uint64_t) * SDB_NAME_WORDS;
+    uint64_t words[SDB_NAME_WORDS] = {0};
+    memcpy(words, text, bytes);
+    struct sdb_slot_name *name = (struct sdb_slot_name *)(uintptr_t)sdb_load_relaxed(&slot->name);
+    if (!name) {
+        name = calloc(1, sizeof *name);
+        if (!name) return false;
+        sdb_store_release(&slot->name, (uint64_t)(uintptr_t)name); /* pairs with get_name */
+    } else if (name->bytes == bytes && !memcmp(name->words, words, sizeof words)) {
+        return true;
+    }
+    uint64_t seq = sdb_load_relaxed(&name->seq);
+    sdb_store_relaxed(&name->seq, seq + 1);
+    sdb_fence_release();
+    sdb_store_relaxed(&name->bytes, bytes);
+    for (int i = 0; i < SDB_NAME_WORDS; i++) sdb_store_relaxed(&name->words[i], words[i]);
+    sdb_store_release(&name->seq, seq + 2);
+    return true;
+}
+
+int
+sdb_thread_get_name(const struct sdb_slot *slot, char *text, uint64_t *version)
+{
+    const struct sdb_slot_name *name =
+        (const struct sdb_slot_name *)(uintptr_t)sdb_load_acquire(&slot->name);
+    *version = 0;
+    if (!name) return -1;
+    uint64_t seq = sdb_load_acquire(&name->seq);
+    if ((seq & 1) || !seq) return -1;
+    uint64_t bytes = sdb_load_relaxed(&name->bytes);
+    for (int i = 0; i < SDB_NAME_WORDS; i++) {
+        uint64_t word = sdb_load_relaxed(&name->words[i]);
+        memcpy(text + 8 * i, &word, 8);
+    }
+    sdb_fence_acquire();
+    if (sdb_load_relaxed(&name->seq) != seq) return -1;
+    *version = seq;
+    return (int)bytes;
+}
+
+bool
 sdb_thread_view(const struct sdb_slot *slot, struct sdb_state_view *out)
 {
     for (int tries = 0; tries < 4; tries++) {

@@ -7,13 +7,16 @@
 #define SDB_THREAD_TABLE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include "live_table.h"
 #include "ring_format.h"
 
-struct sdb_slot_name { /* immutable; one malloc */
-    uint64_t bytes;
-    char text[];
+enum { SDB_NAME_WORDS = 16 };
+
+struct sdb_slot_name { /* one buffer a slot, overwritten in place under a seqlock; owner: symbolizer */
+    uint64_t seq, bytes;
+    uint64_t words[SDB_NAME_WORDS]; /* text, cut at 128 bytes */
 };
 
 struct sdb_state_view { /* one consistent reading of a slot's state */
@@ -42,6 +45,12 @@ void sdb_thread_ended(struct sdb_thread_table *t, struct sdb_slot *slot, uint64_
 void sdb_thread_enter(struct sdb_slot *slot, uint64_t state, uint64_t now_ns);
 /* Marks the slot for the scanner's next tick and wakes it from parking when `wake`. Runs on: hooks. */
 void sdb_thread_activate(struct sdb_thread_table *t, struct sdb_slot *slot, bool wake);
+
+/* Stores a thread's name. Runs on: symbolizer, GVL. False when out of memory. */
+bool sdb_thread_set_name(struct sdb_slot *slot, const char *text, size_t bytes);
+/* Copies the name into text[128]; its length, or -1 when it has none or is being written. *version changes with
+ * the name. Runs on: scanner. */
+int sdb_thread_get_name(const struct sdb_slot *slot, char *text, uint64_t *version);
 
 /* False when the hook was in the middle of an update each time: take the old view. Scanner only. */
 bool sdb_thread_view(const struct sdb_slot *slot, struct sdb_state_view *out);

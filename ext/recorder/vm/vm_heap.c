@@ -13,24 +13,20 @@
 #include <ruby.h>
 
 enum {
-    IMEMO_SVAR = 2,
-    IMEMO_MENT = 6,
-    IMEMO_ISEQ = 7,
     IMEMO_TYPE_MASK = 15,
-    SVAR_ENTRY_AT = 8,
     SLOT_ALIGN = 8,
 };
 
 static uint64_t refused; /* shared: atomic */
 
 static bool
-is_imemo(uint64_t value, unsigned type)
+is_imemo(uint64_t value, enum sdb_vm_imemo type)
 {
     uint64_t flags;
     if (value == 0 || value % SLOT_ALIGN || !sdb_vm_read(value, &flags, sizeof(flags))) {
         return false;
     }
-    return (flags & RUBY_T_MASK) == RUBY_T_IMEMO && ((flags >> RUBY_FL_USHIFT) & IMEMO_TYPE_MASK) == type;
+    return (flags & RUBY_T_MASK) == RUBY_T_IMEMO && ((flags >> RUBY_FL_USHIFT) & IMEMO_TYPE_MASK) == (unsigned)type;
 }
 
 static bool
@@ -45,24 +41,24 @@ counted(bool is)
 bool
 sdb_vm_is_iseq(uint64_t value)
 {
-    return counted(is_imemo(value, IMEMO_ISEQ));
+    return counted(is_imemo(value, SDB_IMEMO_ISEQ));
 }
 
 bool
 sdb_vm_is_ment(uint64_t value)
 {
-    return counted(is_imemo(value, IMEMO_MENT));
+    return counted(is_imemo(value, SDB_IMEMO_MENT));
 }
 
 uint64_t
 sdb_vm_ment_of(uint64_t me_or_cref)
 {
     uint64_t held;
-    if (is_imemo(me_or_cref, IMEMO_MENT)) {
+    if (is_imemo(me_or_cref, SDB_IMEMO_MENT)) {
         return me_or_cref;
     }
-    if (is_imemo(me_or_cref, IMEMO_SVAR) && sdb_vm_read(me_or_cref + SVAR_ENTRY_AT, &held, sizeof(held))
-        && is_imemo(held, IMEMO_MENT)) {
+    if (is_imemo(me_or_cref, SDB_IMEMO_SVAR) && sdb_vm_read(me_or_cref + SDB_SVAR_ENTRY_AT, &held, sizeof(held))
+        && is_imemo(held, SDB_IMEMO_MENT)) {
         return held;
     }
     return 0;

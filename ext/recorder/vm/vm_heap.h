@@ -14,15 +14,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* T_IMEMO of type imemo_iseq (internal/imemo.h: 7 in 3.1 to 4.0). False for an ifunc, a cref, a freed or moved slot. */
+/* enum imemo_type of internal/imemo.h, alike in 3.1 to 4.0 (test/test_layout_headers.rb) */
+enum sdb_vm_imemo { SDB_IMEMO_SVAR = 2, SDB_IMEMO_MENT = 6, SDB_IMEMO_ISEQ = 7 };
+
+/* struct vm_svar.cref_or_me, internal/imemo.h */
+enum { SDB_SVAR_ENTRY_AT = 8 };
+
+/* T_IMEMO of type imemo_iseq. False for an ifunc, a cref, a freed or moved slot. */
 bool sdb_vm_is_iseq(uint64_t value);
 
-/* T_IMEMO of type imemo_ment (6 in 3.1 to 4.0). */
+/* T_IMEMO of type imemo_ment. */
 bool sdb_vm_is_ment(uint64_t value);
 
 /* The method entry that ep[-2] of a LOCAL environment stands for: itself when it is one; when it is an svar
- * (imemo 2; `$~` or `$_` was set in the method) the entry that it holds at +8 (struct vm_svar.cref_or_me,
- * internal/imemo.h); else 0: a cref, or nothing that we know. */
+ * (`$~` or `$_` was set in the method) the entry that it holds; else 0: a cref, or nothing that we know. */
 uint64_t sdb_vm_ment_of(uint64_t me_or_cref);
 
 /* How many of these checks said no, for the counter of what could not be named. Relaxed. */

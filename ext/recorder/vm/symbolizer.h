@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * symbolizer.h - the one Ruby thread that names what the scanner met. Parked without the GVL; takes it in
+ * small turns, only for codes and threads never seen before.
+ */
+#ifndef SDB_SYMBOLIZER_H
+#define SDB_SYMBOLIZER_H
+
+#include <ruby.h>
+#include <stdbool.h>
+#include "core/code_table.h"
+#include "vm/layout.h"
+#include "vm/thread_table.h"
+
+/* Starts the thread (when it is not alive). Runs on: any Ruby thread, GVL. */
+void sdb_symbolizer_start(struct sdb_code_table *codes, struct sdb_thread_table *threads,
+                          const struct sdb_layout *layout);
+/* Asks it to end and waits until it did. Runs on: any Ruby thread, GVL (given up meanwhile). */
+void sdb_symbolizer_stop(void);
+/* Names everything pending, on the calling thread. Runs on: any Ruby thread, GVL. */
+void sdb_symbolizer_run_here(void);
+bool sdb_symbolizer_alive(void);
+
+enum { SDB_ASK_WORK = 1, SDB_ASK_IDLE = 2 };
+/* Wakes it for what is pending (WORK), or tells it that no thread of the process ran for a while (IDLE), when
+ * it must see whether its own existence keeps the program from ending. Runs on: scanner. */
+void sdb_symbolizer_ask(uint64_t what);
+/* Total GVL time it took, ns. Runs on: any. */
+uint64_t sdb_symbolizer_gvl_ns(void);
+/* Memory of the symbols alive, bytes. Runs on: any. */
+uint64_t sdb_symbolizer_memory_bytes(void);
+
+/* In a forked child: forgets the thread, which did not come along. Runs on: atfork child handler. */
+void sdb_symbolizer_forked(void);
+
+#endif
