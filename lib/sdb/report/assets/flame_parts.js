@@ -3,6 +3,7 @@
 sdb.controls = (model, { change, act }) => {
   const FIELDS = { q: "search", f: "focus", h: "hide" };
   const form = sdb.byId("controls");
+  const typed = new Set(); // fields whose text has not been taken yet
   form.addEventListener("submit", (event) => event.preventDefault());
 
   sdb.byId("metrics").append(
@@ -34,10 +35,11 @@ sdb.controls = (model, { change, act }) => {
   });
   for (const [key, id] of Object.entries(FIELDS)) {
     const field = sdb.byId(id);
-    const later = sdb.debounce(150, () => change({ [key]: field.value }));
-    field.addEventListener("input", later);
+    const take = () => typed.delete(key) && change({ [key]: field.value });
+    const later = sdb.debounce(150, take);
+    field.addEventListener("input", () => (typed.add(key), later()));
     field.addEventListener("keydown", (event) => {
-      if (event.key === "Enter") change({ [key]: field.value });
+      if (event.key === "Enter") take();
       if (event.key === "Escape" || event.key === "Enter") sdb.byId("graph").focus();
     });
   }
@@ -59,7 +61,8 @@ sdb.controls = (model, { change, act }) => {
         return true;
       }
     },
-    show(state) {
+    // forced: also over what is being typed just now.
+    show(state, forced) {
       const radio = (name, value) => (form.querySelector(`input[name=${name}][value=${value}]`).checked = true);
       radio("metric", state.m);
       radio("shape", state.v);
@@ -69,7 +72,7 @@ sdb.controls = (model, { change, act }) => {
       sdb.byId("only-app").checked = state.o;
       for (const [key, id] of Object.entries(FIELDS)) {
         const field = sdb.byId(id);
-        if (field.value !== state[key]) field.value = state[key];
+        if (field.value !== state[key] && (forced || !typed.has(key))) field.value = state[key];
       }
     },
   };
@@ -87,7 +90,7 @@ sdb.crumbs = (onZoom) => {
       host.replaceChildren(
         ...shown.map((step) => {
           if (!step) return sdb.el("li", {}, sdb.el("span", { class: "skipped" }, "… " + skipped + " more …"));
-          const name = sdb.shorten(sdb.wordings(step.name)[1] || step.name, 60);
+          const name = sdb.shorten(sdb.withoutNamespaces(step.name), 60);
           if (step === last) return sdb.el("li", { "aria-current": "true" }, sdb.el("span", {}, name));
           return sdb.el("li", {}, sdb.el("button", { type: "button", class: "link", onclick: () => onZoom(step.id) }, name));
         }),

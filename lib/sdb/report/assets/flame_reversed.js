@@ -1,79 +1,86 @@
 // SPDX-License-Identifier: MIT
 // The tree upside down: the functions that spent the time themselves, and below each who called it.
 //
-// Built on demand: a node holds the nodes of the forward tree whose stacks it stands for ("cursors", one for
-// each stack, walking up as the reversed tree goes down); its children appear when somebody asks. The whole
-// of it can be thousands of times larger than what fits on a screen.
+// Built on demand: a node holds the nodes of the forward tree whose stacks it stands for ("leaves"), and for
+// each where it has got to on the way up to the root ("cursors"); its children appear when somebody asks. The
+// whole of it can be thousands of times larger than what fits on a screen.
 sdb.reversedTree = (forward) => {
+  const functions = forward.model.functions + forward.model.threads;
   const parent = [-1];
   const func = [-1];
   const total = [forward.totalOf(0)];
   const self = [0];
-  const leaves = [null]; // forward nodes with time of their own
-  const cursors = [null]; // where each of them has got to
+  const leaves = [null];
+  const cursors = [null];
   const known = [null]; // children, once asked for
   const isTop = new Uint8Array(forward.count); // where walking up stops
-  const group = new Int32Array(forward.count);
   for (const root of forward.groupRoots) isTop[root] = 1;
 
-  function add(up, f) {
-    parent.push(up);
-    func.push(f);
-    total.push(0);
-    self.push(0);
-    leaves.push([]);
-    cursors.push([]);
-    known.push(null);
-    return parent.length - 1;
-  }
+  const childOf = new Int32Array(functions).fill(-1); // of the node whose children are being made
+  const room = []; // per child of that node: how many leaves
 
-  function put(node, leaf, cursor) {
-    leaves[node].push(leaf);
-    cursors[node].push(cursor);
-    total[node] += forward.self[leaf];
-  }
-
-  // First level: by thread where the forward tree has threads, else the leaves themselves.
-  leaves[0] = [];
-  cursors[0] = [];
-  const perThread = forward.groupRoots.length !== 1 || forward.groupRoots[0] !== 0;
-  if (perThread) {
-    known[0] = forward.groupRoots.map((root) => add(0, forward.func[root]));
-    forward.groupRoots.forEach((root, i) => (group[root] = known[0][i]));
-  }
-  for (let n = 0; n < forward.count; n++) {
-    if (n > 0 && perThread && !isTop[n]) group[n] = group[forward.parent[n]];
-    if (forward.self[n] > 0) {
-      if (perThread) put(group[n], n, n);
-      leaves[0].push(n);
-      if (!perThread) cursors[0].push(n);
-    }
-  }
-
-  const childOf = new Map();
-  function children(node) {
-    if (known[node]) return known[node];
-    const found = [];
-    childOf.clear();
+  // Makes the children of `node`: one per function in keyOf(i), with the leaves for which it is that; -1 is none.
+  function split(node, keyOf, cursorOf) {
     const from = leaves[node];
+    const found = [];
+    const first = parent.length;
     for (let i = 0; i < from.length; i++) {
-      const cursor = cursors[node][i];
-      if (isTop[cursor]) {
+      const f = keyOf(i);
+      if (f < 0) {
         self[node] += forward.self[from[i]];
         continue;
       }
-      const f = forward.func[cursor];
-      let child = childOf.get(f);
-      if (child === undefined) {
-        child = add(node, f);
-        childOf.set(f, child);
+      let child = childOf[f];
+      if (child < 0) {
+        child = childOf[f] = parent.length;
+        parent.push(node);
+        func.push(f);
+        total.push(0);
+        self.push(0);
+        known.push(null);
         found.push(child);
+        room[child - first] = 0;
       }
-      put(child, from[i], forward.parent[cursor]);
+      total[child] += forward.self[from[i]];
+      room[child - first]++;
     }
+    for (const child of found) {
+      leaves[child] = new Int32Array(room[child - first]);
+      cursors[child] = new Int32Array(room[child - first]);
+      room[child - first] = 0;
+    }
+    for (let i = 0; i < from.length; i++) {
+      const f = keyOf(i);
+      if (f < 0) continue;
+      const child = childOf[f];
+      const at = room[child - first]++;
+      leaves[child][at] = from[i];
+      cursors[child][at] = cursorOf(i);
+    }
+    for (const child of found) childOf[func[child]] = -1;
     found.sort((a, b) => total[b] - total[a] || func[a] - func[b]);
     known[node] = found;
     return found;
+  }
+
+  function children(node) {
+    if (known[node]) return known[node];
+    const at = cursors[node];
+    return split(
+      node,
+      (i) => (isTop[at[i]] ? -1 : forward.func[at[i]]),
+      (i) => forward.parent[at[i]],
+    );
+  }
+
+  // The root: every node with time of its own. Where the forward tree has threads, so has the first level here.
+  const own = [];
+  for (let n = 0; n < forward.count; n++) if (forward.self[n] > 0) own.push(n);
+  leaves[0] = cursors[0] = Int32Array.from(own);
+  if (forward.perThread) {
+    const thread = new Int32Array(forward.count);
+    for (let n = 1; n < forward.count; n++) thread[n] = isTop[n] ? forward.func[n] : thread[forward.parent[n]];
+    split(0, (i) => thread[own[i]], (i) => own[i]);
   }
 
   return {

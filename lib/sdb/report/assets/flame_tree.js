@@ -95,7 +95,10 @@ sdb.flameTree = (model, choice) => {
   cellsOf.forEach((cells, group) => {
     if (cells.length === 0) return;
     const root = choice.perThread ? child(0, model.functions + group) : 0;
-    for (const i of cells) self[node(model.cellStack[i], group, root)] += weights[i];
+    for (const i of cells) {
+      const at = node(model.cellStack[i], group, root); // may replace `self` by a larger array
+      self[at] += weights[i];
+    }
   });
 
   const total = self.slice(0, count);
@@ -113,7 +116,7 @@ sdb.flameTree = (model, choice) => {
   }
 
   return {
-    model, count, parent, func, self, total,
+    model, count, parent, func, self, total, perThread: choice.perThread,
     groupRoots: choice.perThread ? [...list.subarray(start[0], start[1])] : [0],
     children: (n) => list.subarray(start[n], start[n + 1]),
     parentOf: (n) => parent[n],

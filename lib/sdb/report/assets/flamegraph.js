@@ -24,7 +24,11 @@ sdb.run((data, hook) => {
     v: "icicle", r: false, t: "merged", o: Boolean(initial.only_app), q: "", f: initial.focus || "", h: initial.hide || "",
     z: "", tab: "graph", by: "self", down: true,
   };
-  const hash = sdb.hashState(defaults);
+  const threads = Array.from({ length: model.threads }, (_, i) => String(i));
+  const hash = sdb.hashState(defaults, {
+    m: model.metrics, v: ["icicle", "flame"], t: ["merged", "each", ...threads], tab: ["graph", "functions"],
+    by: ["name", "kind", "self", "total"],
+  });
   let state = { ...defaults };
   let forward, tree, stats, hits, searched;
   const patterns = { q: null, f: null, h: null };
@@ -105,7 +109,7 @@ sdb.run((data, hook) => {
   function act(what) {
     const f = tree.funcOf(canvas.selected());
     if (what === "reset") {
-      change({ ...defaults, tab: state.tab });
+      change({ ...defaults, tab: state.tab }, { forced: true });
     } else if (f >= 0 && f < model.functions) {
       const key = { search: "q", focus: "f", hide: "h" }[what];
       const text = exactly(f);
@@ -144,23 +148,20 @@ sdb.run((data, hook) => {
   }
 
   // Takes some new values, shows what they change, and remembers them.
-  function change(next, { write = true } = {}) {
+  function change(next, { write = true, forced = !write } = {}) {
     const old = state;
     state = { ...state, ...next };
-    let wrong = false;
-    for (const key of ["q", "f", "h"]) {
-      const error = controls.checked(key, () => (patterns[key] = sdb.pattern(state[key])));
-      wrong ||= error;
-    }
-    controls.show(state);
+    // A wrong pattern leaves the last good one in place.
+    for (const key of ["q", "f", "h"]) controls.checked(key, () => (patterns[key] = sdb.pattern(state[key])));
+    controls.show(state, forced);
     const differs = (...keys) => keys.some((key) => state[key] !== old[key]) || !tree;
     canvas.setIcicle(state.v === "icicle");
-    if (differs("m", "r", "t", "o", "f", "h") && !wrong) rebuild();
+    if (differs("m", "r", "t", "o", "f", "h")) rebuild();
     else if (differs("z")) {
       canvas.zoomTo(sdb.findPath(tree, pathFrom(state.z)), true);
       zoomed();
     }
-    if (differs("q") && !wrong) {
+    if (differs("q")) {
       search();
       showSearch();
     }

@@ -43,13 +43,15 @@ sdb.tabs = (ids, onShow) => {
 };
 
 // A view's state in the URL's fragment. defaults gives each key and its type; only what differs is written.
-sdb.hashState = (defaults) => {
+// allowed: per key the values that make sense, where not every one does.
+sdb.hashState = (defaults, allowed) => {
   const read = () => {
     const given = new URLSearchParams(location.hash.slice(1));
     const state = { ...defaults };
     for (const [key, standard] of Object.entries(defaults)) {
       if (!given.has(key)) continue;
       const text = given.get(key);
+      if (allowed[key] && !allowed[key].includes(text)) continue;
       if (typeof standard === "boolean") state[key] = text === "1";
       else if (typeof standard === "number") state[key] = Number.isFinite(+text) ? +text : standard;
       else state[key] = text;

@@ -83,7 +83,7 @@ sdb.palette = (() => {
 
   // For tests: the contrast of a label on every shade, by the formula of WCAG.
   function contrasts() {
-    const c = sdb.el("canvas").getContext("2d");
+    const c = sdb.el("canvas").getContext("2d", { willReadFrequently: true });
     const luminance = (color) => {
       c.fillStyle = color;
       c.fillRect(0, 0, 1, 1);

@@ -95,9 +95,10 @@ sdb.fitted = (context, labels, room) => {
 };
 
 // "block in A::B::C#each" as it is, without the namespaces, and the method alone.
+sdb.withoutNamespaces = (name) => name.replace(/(?:\p{Lu}[\p{L}\p{N}_]*::)+/gu, "");
 sdb.wordings = (name) => {
   const full = name.length > 240 ? name.slice(0, 240) + "…" : name;
-  const short = full.replace(/(?:\p{Lu}[\p{L}\p{N}_]*::)+/gu, "");
+  const short = sdb.withoutNamespaces(full);
   const method = short.replace(/^((?:block (?:\(\d+ levels\) )?in |rescue in |ensure in )?)[^\s#.]+[#.](?=[^#.])/u, "$1#");
   return [...new Set([full, short, method])];
 };
