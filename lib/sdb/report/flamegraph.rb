@@ -3,6 +3,7 @@
 require_relative "flame_data"
 require_relative "page"
 require_relative "payload"
+require_relative "profile_columns"
 
 module Sdb
   module Report
@@ -23,7 +24,7 @@ module Sdb
       #: (Profile | FlameData profile, IO io, title: String, ?metric: Symbol, **untyped filters) -> void
       def render(profile, io, title:, metric: :wall, **filters)
         first = filters.slice(:focus, :hide, :only_app)
-        data = profile.is_a?(FlameData) ? profile : FlameData.of(profile, **filters.except(*first.keys))
+        data = profile.is_a?(FlameData) ? profile : ProfileColumns.new(profile, **filters.except(*first.keys)).data
         document = data.document.merge(title: Page.clean(title), initial: initial(metric, **first))
         Page.write(io, title: title, body: "flamegraph.html", styles: STYLES, scripts: SCRIPTS,
                        payload: Payload.encode(document, data.columns))
