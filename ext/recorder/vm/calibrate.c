@@ -26,7 +26,7 @@ unsigned int rb_iseq_line_no(const void *iseq, size_t position); /* iseq.h: expo
 #endif
 
 /* In order of calls: x (a define_method), a once or more, y (a define_method), b, c, the block in b, and from it the C
- * method `measure`. The assignments put the calls beyond SDB_WALK_MIN_POS; a call is never last, so that
+ * method `measure`. The assignments put the calls beyond SDB_SEARCH_MIN_POS; a call is never last, so that
  * no setting makes a tail call of it; each is on a line of its own; nothing here calls a method that an app could
  * have redefined, but define_singleton_method. Names begin with _ for `ruby -w`. */
 static const char script[] = "proc do |o|\n"
@@ -90,19 +90,19 @@ line_of(uint64_t iseq, unsigned position)
 
 /* The frames as the script makes them. */
 static unsigned
-expected_frames(unsigned deep, struct sdb_walk_frame frames[SDB_WALK_MAX_FRAMES])
+expected_frames(unsigned deep, struct sdb_search_frame frames[SDB_SEARCH_MAX_FRAMES])
 {
-    static const enum sdb_walk_kind newest[] = {SDB_WALK_C, SDB_WALK_BLOCK, SDB_WALK_METHOD, SDB_WALK_METHOD,
-                                                SDB_WALK_BMETHOD};
+    static const enum sdb_search_kind newest[] = {SDB_SEARCH_C, SDB_SEARCH_BLOCK, SDB_SEARCH_METHOD, SDB_SEARCH_METHOD,
+                                                SDB_SEARCH_BMETHOD};
     unsigned count = 0;
     for (; count < sizeof(newest) / sizeof(newest[0]); count++) {
         frames[count].kind = newest[count];
         frames[count].home = 3;
     }
     for (unsigned i = 0; i <= deep; i++) {
-        frames[count++].kind = SDB_WALK_METHOD;
+        frames[count++].kind = SDB_SEARCH_METHOD;
     }
-    frames[count++].kind = SDB_WALK_BMETHOD;
+    frames[count++].kind = SDB_SEARCH_BMETHOD;
     return count;
 }
 
@@ -114,9 +114,9 @@ measure(VALUE self)
     if (!c || c->err || c->measured >= sizeof(c->found) / sizeof(c->found[0])) {
         return Qnil;
     }
-    struct sdb_walk_frame frames[SDB_WALK_MAX_FRAMES];
-    VALUE entries[SDB_WALK_MAX_FRAMES];
-    int lines[SDB_WALK_MAX_FRAMES];
+    struct sdb_search_frame frames[SDB_SEARCH_MAX_FRAMES];
+    VALUE entries[SDB_SEARCH_MAX_FRAMES];
+    int lines[SDB_SEARCH_MAX_FRAMES];
     unsigned count = expected_frames(c->deep, frames);
     if (rb_profile_frames(0, (int)count, entries, lines) != (int)count || entries[1] != entries[3]) {
         snprintf(c->reason, SDB_REASON_BYTES, "rb_profile_frames does not return the frames of a known call");
@@ -126,14 +126,14 @@ measure(VALUE self)
     for (unsigned i = 0; i < count; i++) {
         frames[i].entry = entries[i];
         frames[i].line = lines[i];
-        bool known = frames[i].kind == SDB_WALK_BMETHOD ? sdb_vm_is_iseq(entries[i]) : sdb_vm_is_ment(entries[i]);
+        bool known = frames[i].kind == SDB_SEARCH_BMETHOD ? sdb_vm_is_iseq(entries[i]) : sdb_vm_is_ment(entries[i]);
         if (!known) {
             snprintf(c->reason, SDB_REASON_BYTES, "iseqs and method entries are not the imemo types 7 and 6");
             c->err = SDB_ERR_UNSUPPORTED;
             return Qnil;
         }
     }
-    c->err = sdb_walk_find(thread_pointer(rb_thread_current()), frames, count, line_of, &c->found[c->measured], c->reason);
+    c->err = sdb_search_find(thread_pointer(rb_thread_current()), frames, count, line_of, &c->found[c->measured], c->reason);
     c->measured++;
     return Qnil;
 }
@@ -170,7 +170,7 @@ static VALUE
 check_own_thread(void *argument)
 {
     struct second *second = argument;
-    second->fits = sdb_walk_check(second->layout, thread_pointer(rb_thread_current())) == 0;
+    second->fits = sdb_search_check(second->layout, thread_pointer(rb_thread_current())) == 0;
     sdb_store_release(&second->done, 1); /* -> wait_for_second's load */
     return Qnil;
 }
@@ -192,7 +192,7 @@ check_second_thread(VALUE argument)
     VALUE threads = rb_funcall(rb_cThread, rb_intern("list"), 0);
     for (long i = 0; i < RARRAY_LEN(threads); i++) {
         VALUE thread = RARRAY_AREF(threads, i);
-        if (thread != rb_thread_current() && sdb_walk_check(second->layout, thread_pointer(thread)) == 0) {
+        if (thread != rb_thread_current() && sdb_search_check(second->layout, thread_pointer(thread)) == 0) {
             second->fits = true;
             return Qnil;
         }
@@ -226,8 +226,8 @@ static int
 calibrate(struct sdb_layout *out, char reason[SDB_REASON_BYTES])
 {
     struct calibration c = {.reason = reason};
-    uint64_t probe = 1, copy = 0;
-    if (!sdb_vm_read((uint64_t)(uintptr_t)&probe, &copy, sizeof(copy)) || copy != probe) {
+    /* Not when it is known: the scanner may be reading, and a probe must not run beside a read. */
+    if (sdb_safe_read_way() == SDB_SAFE_READ_NONE && sdb_safe_read_probe() == SDB_SAFE_READ_NONE) {
         snprintf(reason, SDB_REASON_BYTES, "this process may not read its own memory safely "
                                            "(process_vm_readv and /proc/self/mem are both refused)");
         return SDB_ERR_UNSUPPORTED;

@@ -35,12 +35,12 @@ struct stack {
 };
 
 struct search {
-    const struct sdb_walk_frame *frames;
+    const struct sdb_search_frame *frames;
     unsigned count;
     struct stack stack;
     unsigned frame_bytes;
-    uint64_t copy[SDB_WALK_MAX_FRAMES * FRAME_MAX_BYTES / WORD]; /* of [cfp, cfp + count * frame_bytes) */
-    uint64_t ep[SDB_WALK_MAX_FRAMES];
+    uint64_t copy[SDB_SEARCH_MAX_FRAMES * FRAME_MAX_BYTES / WORD]; /* of [cfp, cfp + count * frame_bytes) */
+    uint64_t ep[SDB_SEARCH_MAX_FRAMES];
 };
 
 static uint64_t
@@ -86,14 +86,14 @@ frame_word(const struct search *s, unsigned frame, unsigned offset)
 static bool
 ep_fits(struct search *s, unsigned offset)
 {
-    uint64_t specval[SDB_WALK_MAX_FRAMES];
+    uint64_t specval[SDB_SEARCH_MAX_FRAMES];
     for (unsigned i = 0; i < s->count; i++) {
         uint64_t env[ENV_WORDS], ep = frame_word(s, i, offset);
         if (ep % WORD || ep < s->stack.base + (ENV_WORDS - 1) * WORD || ep >= s->stack.cfp
             || !sdb_vm_read(ep - (ENV_WORDS - 1) * WORD, env, sizeof(env))) {
             return false;
         }
-        bool method = s->frames[i].kind == SDB_WALK_C || s->frames[i].kind == SDB_WALK_METHOD;
+        bool method = s->frames[i].kind == SDB_SEARCH_C || s->frames[i].kind == SDB_SEARCH_METHOD;
         if (method && env[0] != s->frames[i].entry) {
             return false;
         }
@@ -101,7 +101,7 @@ ep_fits(struct search *s, unsigned offset)
         specval[i] = env[1];
     }
     for (unsigned i = 0; i < s->count; i++) {
-        if (s->frames[i].kind == SDB_WALK_BLOCK && (specval[i] & ~3ull) != s->ep[s->frames[i].home]) {
+        if (s->frames[i].kind == SDB_SEARCH_BLOCK && (specval[i] & ~3ull) != s->ep[s->frames[i].home]) {
             return false;
         }
     }
@@ -113,20 +113,20 @@ static bool
 iseq_fits(const struct search *s, unsigned offset)
 {
     for (unsigned i = 0; i < s->count; i++) {
-        const struct sdb_walk_frame *frame = &s->frames[i];
+        const struct sdb_search_frame *frame = &s->frames[i];
         uint64_t iseq = frame_word(s, i, offset);
-        if (frame->kind == SDB_WALK_C) {
+        if (frame->kind == SDB_SEARCH_C) {
             if (iseq != 0) {
                 return false;
             }
             continue;
         }
-        if (iseq == 0 || iseq % WORD || (frame->kind == SDB_WALK_BMETHOD && iseq != frame->entry)) {
+        if (iseq == 0 || iseq % WORD || (frame->kind == SDB_SEARCH_BMETHOD && iseq != frame->entry)) {
             return false;
         }
         for (unsigned j = 0; j < i; j++) { /* one code, one iseq */
             bool same = s->frames[j].entry == frame->entry && s->frames[j].kind == frame->kind;
-            if (s->frames[j].kind != SDB_WALK_C && (frame_word(s, j, offset) == iseq) != same) {
+            if (s->frames[j].kind != SDB_SEARCH_C && (frame_word(s, j, offset) == iseq) != same) {
                 return false;
             }
         }
@@ -241,10 +241,10 @@ find_stack(struct search *s, uint64_t th, struct sdb_layout *out, char reason[SD
 
 /* Whether, with these offsets, each frame's pc lies in its iseq's instructions, at the right line. */
 static bool
-pc_fits(const struct search *s, const struct sdb_layout *layout, sdb_walk_line *line_of)
+pc_fits(const struct search *s, const struct sdb_layout *layout, sdb_search_line *line_of)
 {
     for (unsigned i = 0; i < s->count; i++) {
-        if (s->frames[i].kind == SDB_WALK_C) {
+        if (s->frames[i].kind == SDB_SEARCH_C) {
             continue;
         }
         uint64_t iseq = frame_word(s, i, layout->cfp_iseq), pc = frame_word(s, i, layout->cfp_pc), body, encoded;
@@ -254,7 +254,7 @@ pc_fits(const struct search *s, const struct sdb_layout *layout, sdb_walk_line *
             return false;
         }
         uint64_t position = (pc - encoded) / WORD - 1; /* pc is that of the next instruction */
-        if (position < SDB_WALK_MIN_POS || position > SDB_WALK_MAX_POS
+        if (position < SDB_SEARCH_MIN_POS || position > SDB_SEARCH_MAX_POS
             || line_of(iseq, (unsigned)position) != (unsigned)s->frames[i].line) {
             return false;
         }
@@ -269,7 +269,7 @@ size_fits(const struct search *s, const struct sdb_layout *layout, unsigned size
 {
     uint64_t leave = 0;
     for (unsigned i = 0; i < s->count; i++) {
-        if (s->frames[i].kind == SDB_WALK_C) {
+        if (s->frames[i].kind == SDB_SEARCH_C) {
             continue;
         }
         uint64_t iseq = frame_word(s, i, layout->cfp_iseq), pc = frame_word(s, i, layout->cfp_pc);
@@ -282,7 +282,7 @@ size_fits(const struct search *s, const struct sdb_layout *layout, unsigned size
             || !sdb_vm_read(encoded + (uint64_t)WORD * (size - 1), &last, WORD)) {
             return false;
         }
-        if (s->frames[i].kind == SDB_WALK_METHOD) {
+        if (s->frames[i].kind == SDB_SEARCH_METHOD) {
             if (leave && last != leave) {
                 return false;
             }
@@ -293,7 +293,7 @@ size_fits(const struct search *s, const struct sdb_layout *layout, unsigned size
 }
 
 static int
-find_iseq(const struct search *s, sdb_walk_line *line_of, struct sdb_layout *out, char reason[SDB_REASON_BYTES])
+find_iseq(const struct search *s, sdb_search_line *line_of, struct sdb_layout *out, char reason[SDB_REASON_BYTES])
 {
     struct hits hits = {.count = 0}, sized = {.count = 0};
     struct sdb_layout layout = *out;
@@ -331,12 +331,12 @@ find_iseq(const struct search *s, sdb_walk_line *line_of, struct sdb_layout *out
 }
 
 int
-sdb_walk_find(uint64_t th, const struct sdb_walk_frame *frames, unsigned count, sdb_walk_line *line_of,
+sdb_search_find(uint64_t th, const struct sdb_search_frame *frames, unsigned count, sdb_search_line *line_of,
               struct sdb_layout *out, char reason[SDB_REASON_BYTES])
 {
     struct search s = {.frames = frames, .count = count};
     struct sdb_layout layout;
-    if (count > SDB_WALK_MAX_FRAMES) {
+    if (count > SDB_SEARCH_MAX_FRAMES) {
         snprintf(reason, SDB_REASON_BYTES, "more frames than calibration knows");
         return SDB_ERR_UNSUPPORTED;
     }
@@ -351,7 +351,7 @@ sdb_walk_find(uint64_t th, const struct sdb_walk_frame *frames, unsigned count, 
 }
 
 int
-sdb_walk_check(const struct sdb_layout *layout, uint64_t th)
+sdb_search_check(const struct sdb_layout *layout, uint64_t th)
 {
     uint64_t ec, back;
     struct stack stack;
