@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "varint.h"
+
 struct sdb_cursor {
     const uint8_t *at, *end;
     bool bad;
@@ -44,25 +46,14 @@ sdb_take_varint(struct sdb_cursor *c)
         c->at = p + 1;
         return *p;
     }
-    uint64_t value = 0;
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-        if (p == c->end) return sdb_cursor_fail(c);
-        uint8_t byte = *p++;
-        if (shift == 63 && byte > 1) return sdb_cursor_fail(c);
-        value |= (uint64_t)(byte & 0x7f) << shift;
-        if (byte < 0x80) {
-            c->at = p;
-            return value;
-        }
-    }
-    return sdb_cursor_fail(c);
+    uint64_t value;
+    return sdb_varint_get(&c->at, c->end, &value) ? value : sdb_cursor_fail(c);
 }
 
 static inline int64_t
 sdb_take_zigzag(struct sdb_cursor *c)
 {
-    uint64_t v = sdb_take_varint(c);
-    return (int64_t)((v >> 1) ^ (0 - (v & 1)));
+    return sdb_unzigzag(sdb_take_varint(c));
 }
 
 /* A varint that must fit 32 bits. */

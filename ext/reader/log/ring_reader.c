@@ -92,7 +92,8 @@ int
 sdb_ring_reader_open(struct sdb_ring_reader *r, struct sdb_source source)
 {
     *r = (struct sdb_ring_reader){.source = source};
-    int err = identity_read(r);
+    int err = sdb_source_enter_dump(&r->source);
+    if (!err) err = identity_read(r);
     if (!err) err = sdb_ring_reader_refresh(r);
     if (err) {
         int saved = errno;

@@ -41,7 +41,7 @@ struct sdb_ring_reader {
     size_t chunk_count, chunk_capacity;
 };
 
-/* Takes over `source` (closed on failure too) and refreshes. 0, SDB_ERR_NOT_RING, _VERSION, _CORRUPT, _IO, _NOMEM. */
+/* Takes over `source` (closed on failure too), a ring or a dump with one inside, and refreshes. 0, SDB_ERR_NOT_RING, _VERSION, _CORRUPT, _IO, _NOMEM. */
 int sdb_ring_reader_open(struct sdb_ring_reader *r, struct sdb_source source);
 void sdb_ring_reader_close(struct sdb_ring_reader *r);
 

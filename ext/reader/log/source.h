@@ -30,4 +30,8 @@ void sdb_source_close(struct sdb_source *s);
  * off lies behind it. SDB_ERR_IO on an I/O error (errno). */
 int64_t sdb_source_read(const struct sdb_source *s, uint64_t off, void *buffer, size_t n);
 
+/* When the source is a dump (dump_format.h), narrows it to the ring inside; anything else is left as it is.
+ * 0, SDB_ERR_IO, or what is wrong with the dump: SDB_ERR_VERSION, _CORRUPT, _NOT_RING (a dump without ring). */
+int sdb_source_enter_dump(struct sdb_source *s);
+
 #endif

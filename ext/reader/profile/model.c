@@ -84,6 +84,15 @@ bytes_hash(uint64_t seed, const uint8_t *bytes, size_t n)
     return h ^ (h >> 32);
 }
 
+uint32_t
+sdb_string_find(const struct sdb_profile *p, const void *bytes, size_t n)
+{
+    for (uint64_t hash = bytes_hash(p->string_seed, bytes, n);; hash++) {
+        uint32_t found = sdb_map_get(&p->string_map, hash, n);
+        if (found == SDB_MAP_NONE || memcmp(p->strings[found].at, bytes, n) == 0) return found;
+    }
+}
+
 int
 sdb_profile_string(struct sdb_profile *p, const void *bytes, size_t n, uint32_t *string)
 {
@@ -167,38 +176,65 @@ sdb_profile_stack(struct sdb_profile *p, uint32_t parent, uint32_t frame, uint32
     return SDB_OK;
 }
 
-/* One walk over the tree, children before siblings, that counts how often each function is on the path. */
 int
-sdb_profile_mark_recursion(struct sdb_profile *p)
+sdb_profile_walk(const struct sdb_profile *p, sdb_stack_step *enter, sdb_stack_step *leave, void *data)
 {
     size_t n = p->stacks_count;
     uint32_t *child = calloc(n, sizeof(*child)), *sibling = calloc(n, sizeof(*sibling));
-    uint32_t *on_path = calloc(p->funcs_count, sizeof(*on_path));
-    int err = child && sibling && on_path ? SDB_OK : SDB_ERR_NOMEM;
-    if (err) goto out;
+    if (!child || !sibling) {
+        free(child);
+        free(sibling);
+        return SDB_ERR_NOMEM;
+    }
     for (size_t i = n - 1; i >= 1; i--) {
         sibling[i] = child[p->stacks[i].parent];
         child[p->stacks[i].parent] = (uint32_t)i;
     }
     uint32_t at = child[SDB_STACK_ROOT];
     while (at != SDB_STACK_ROOT) {
-        uint32_t func = p->frames[p->stacks[at].frame].func;
-        p->stacks[at].again = on_path[func]++ > 0;
+        enter(at, data);
         if (child[at]) {
             at = child[at];
             continue;
         }
-        while (at != SDB_STACK_ROOT) {
-            on_path[p->frames[p->stacks[at].frame].func]--;
+        for (; at != SDB_STACK_ROOT; at = p->stacks[at].parent) {
+            leave(at, data);
             if (sibling[at]) break;
-            at = p->stacks[at].parent;
         }
         if (at != SDB_STACK_ROOT) at = sibling[at];
     }
-out:
     free(child);
     free(sibling);
-    free(on_path);
+    return SDB_OK;
+}
+
+struct recursion {
+    struct sdb_profile *profile;
+    uint32_t *on_path; /* per function: how often on the way from the root */
+};
+
+static void
+recursion_enter(uint32_t stack, void *data)
+{
+    struct recursion *r = data;
+    struct sdb_stack *at = &r->profile->stacks[stack];
+    at->again = r->on_path[r->profile->frames[at->frame].func]++ > 0;
+}
+
+static void
+recursion_leave(uint32_t stack, void *data)
+{
+    struct recursion *r = data;
+    r->on_path[r->profile->frames[r->profile->stacks[stack].frame].func]--;
+}
+
+int
+sdb_profile_mark_recursion(struct sdb_profile *p)
+{
+    struct recursion r = {p, calloc(p->funcs_count, sizeof(*r.on_path))};
+    if (!r.on_path) return SDB_ERR_NOMEM;
+    int err = sdb_profile_walk(p, recursion_enter, recursion_leave, &r);
+    free(r.on_path);
     return err;
 }
 

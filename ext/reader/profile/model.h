@@ -99,7 +99,7 @@ struct sdb_span {
     uint64_t id, parent_id;
     uint64_t begin, end; /* end of an open one: the ring's */
     uint32_t kind, name, request_id, trace_id; /* strings */
-    uint64_t status, cpu_ns, wait_ns, blocked_ns, gc_ns, allocations;
+    uint64_t status, cpu_ns, running_ns, wait_ns, blocked_ns, gc_ns, allocations;
     uint32_t tags_off, tags_n; /* in pairs */
 };
 
@@ -212,10 +212,16 @@ void sdb_profile_free(struct sdb_profile *p); /* accepts NULL */
 
 /* Number of an equal element, made when new. 0 or SDB_ERR_NOMEM, _FULL. */
 int sdb_profile_string(struct sdb_profile *p, const void *bytes, size_t n, uint32_t *string);
+/* As above but only looks: SDB_NONE when there is none. */
+uint32_t sdb_string_find(const struct sdb_profile *p, const void *bytes, size_t n);
 int sdb_profile_func(struct sdb_profile *p, struct sdb_func func, uint32_t *number);
 int sdb_profile_frame(struct sdb_profile *p, uint32_t func, uint32_t line, uint32_t *frame);
 /* A stack that would be deeper than SDB_STACK_MAX_DEPTH is its parent. */
 int sdb_profile_stack(struct sdb_profile *p, uint32_t parent, uint32_t frame, uint32_t *stack);
+
+/* Walks the tree of stacks, a parent before its children; leaves each after its children. 0 or SDB_ERR_NOMEM. */
+typedef void sdb_stack_step(uint32_t stack, void *data);
+int sdb_profile_walk(const struct sdb_profile *p, sdb_stack_step *enter, sdb_stack_step *leave, void *data);
 
 /* Sets `again` of all stacks; once, after the last was added. 0 or SDB_ERR_NOMEM. */
 int sdb_profile_mark_recursion(struct sdb_profile *p);

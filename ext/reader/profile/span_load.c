@@ -86,6 +86,8 @@ sdb_span_end(struct sdb_profile *p, uint32_t number, const struct sdb_span *end)
     span->blocked_ns = end->blocked_ns;
     span->gc_ns = end->gc_ns;
     span->allocations = end->allocations;
+    uint64_t wall = span->end - span->begin, other = span->wait_ns + span->blocked_ns + span->gc_ns;
+    span->running_ns = other < wall ? wall - other : 0;
     int err = tags_join(p, span, end);
     return err ? err : event_add(p, span->end, EVENT_END, number, SDB_NONE);
 }
@@ -189,6 +191,55 @@ pieces_make(struct sdb_profile *p, struct work *work, uint32_t *worker)
     return err;
 }
 
+/* Open spans, and those of threads whose states are inferred, get the times of the segments in their pieces. */
+static void
+times_fill(struct sdb_profile *p)
+{
+    for (size_t i = 0; i < p->spans_count; i++) {
+        struct sdb_span *span = &p->spans[i];
+        if (!(span->flags & SDB_SPAN_EXACT)) span->cpu_ns = span->running_ns = span->wait_ns = span->blocked_ns = span->gc_ns = 0;
+    }
+    for (size_t i = 0; i < p->pieces_count; i++) {
+        const struct sdb_span_piece *piece = &p->pieces[i];
+        bool wanted = false;
+        uint32_t at = piece->span;
+        for (int k = 0; k < PARENTS_MAX && at != SDB_NONE && !wanted; k++, at = p->spans[at].parent)
+            wanted = !(p->spans[at].flags & SDB_SPAN_EXACT);
+        if (!wanted) continue;
+        struct sdb_span sum = {0};
+        const struct sdb_thread *t = &p->threads[piece->thread];
+        for (size_t k = sdb_segment_find(t, piece->t0); k < t->segment_count && t->segments[k].t0 < piece->t1; k++) {
+            const struct sdb_segment *segment = &t->segments[k];
+            uint64_t end = sdb_segment_end(t, k), length = end - segment->t0;
+            uint64_t t0 = segment->t0 > piece->t0 ? segment->t0 : piece->t0, t1 = end < piece->t1 ? end : piece->t1;
+            if (t1 <= t0) continue;
+            sum.cpu_ns += (uint64_t)((double)segment->cpu_ns * ((double)(t1 - t0) / (double)length));
+            if (segment->state == SDB_RUNNING) sum.running_ns += t1 - t0;
+            if (segment->state == SDB_GVL_WAIT) sum.wait_ns += t1 - t0;
+            if (segment->state == SDB_BLOCKED) sum.blocked_ns += t1 - t0;
+            if (segment->state == SDB_GC) sum.gc_ns += t1 - t0;
+        }
+        at = piece->span;
+        for (int k = 0; k < PARENTS_MAX && at != SDB_NONE; k++, at = p->spans[at].parent) {
+            struct sdb_span *span = &p->spans[at];
+            if (span->flags & SDB_SPAN_EXACT) continue;
+            span->cpu_ns += sum.cpu_ns;
+            span->running_ns += sum.running_ns;
+            span->wait_ns += sum.wait_ns;
+            span->blocked_ns += sum.blocked_ns;
+            span->gc_ns += sum.gc_ns;
+        }
+    }
+}
+
+static int
+by_thread_time(const void *left, const void *right)
+{
+    const struct sdb_tag_set *a = left, *b = right;
+    if (a->thread != b->thread) return a->thread < b->thread ? -1 : 1;
+    return a->at < b->at ? -1 : a->at > b->at;
+}
+
 int
 sdb_spans_settle(struct sdb_profile *p)
 {
@@ -203,6 +254,8 @@ sdb_spans_settle(struct sdb_profile *p)
         err = pieces_make(p, work, worker);
     }
     if (!err && p->pieces_count) qsort(p->pieces, p->pieces_count, sizeof(*p->pieces), by_thread);
+    if (!err && p->tag_sets_count) qsort(p->tag_sets, p->tag_sets_count, sizeof(*p->tag_sets), by_thread_time);
+    if (!err) times_fill(p);
     free(work);
     free(worker);
     free(p->span_events);

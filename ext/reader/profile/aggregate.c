@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * aggregate.c - see aggregate.h. First self time per stack in one pass over the segments, then totals in one
+ * pass over the stacks from the last to the first: a parent's number is below its children's.
+ *
+ * Runs on: offline
+ */
+#include "profile/aggregate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+
+struct stack_sum {
+    enum sdb_metric metric;
+    uint64_t *self;
+    uint64_t total_ns, samples;
+    size_t threads;
+    uint32_t last_thread;
+};
+
+static int
+stack_sum_visit(const struct sdb_piece *piece, void *data)
+{
+    struct stack_sum *sum = data;
+    uint64_t ns = sdb_piece_ns(piece, sum->metric);
+    if (piece->thread != sum->last_thread) {
+        sum->last_thread = piece->thread;
+        sum->threads++;
+    }
+    sum->self[piece->stack] += ns;
+    sum->total_ns += ns;
+    sum->samples += piece->ticks;
+    return 0;
+}
+
+static int
+sum_stacks(const struct sdb_profile *p, const struct sdb_selection *s, enum sdb_metric metric, struct stack_sum *sum)
+{
+    *sum = (struct stack_sum){.metric = metric, .last_thread = SDB_NONE};
+    sum->self = calloc(p->stacks_count, sizeof(*sum->self));
+    if (!sum->self) return SDB_ERR_NOMEM;
+    int err = sdb_select(p, s, stack_sum_visit, sum);
+    if (err) free(sum->self);
+    return err;
+}
+
+int
+sdb_sum_stacks(const struct sdb_profile *p, const struct sdb_selection *s, enum sdb_metric metric, uint64_t **self)
+{
+    struct stack_sum sum;
+    int err = sum_stacks(p, s, metric, &sum);
+    if (!err) *self = sum.self;
+    return err;
+}
+
+/* Per stack the number of the first shown one from it downwards to the root, SDB_STACK_ROOT none. */
+static uint32_t *
+shown_stacks(const struct sdb_profile *p, const struct sdb_selection *s)
+{
+    uint32_t *shown = malloc(p->stacks_count * sizeof(*shown));
+    if (!shown) return NULL;
+    shown[SDB_STACK_ROOT] = SDB_STACK_ROOT;
+    for (size_t i = 1; i < p->stacks_count; i++) {
+        bool hidden = s->func_marks && s->func_marks[p->frames[p->stacks[i].frame].func] & SDB_MARK_HIDE;
+        shown[i] = hidden ? shown[p->stacks[i].parent] : (uint32_t)i;
+    }
+    return shown;
+}
+
+/* self[] becomes the time at or above each stack. */
+static void
+accumulate(const struct sdb_profile *p, uint64_t *self)
+{
+    for (size_t i = p->stacks_count; i-- > 1;) self[p->stacks[i].parent] += self[i];
+}
+
+int
+sdb_sum_functions(const struct sdb_profile *p, const struct sdb_selection *s, enum sdb_metric metric,
+                  struct sdb_sums *sums)
+{
+    struct stack_sum sum;
+    struct sdb_times *times = calloc(p->funcs_count, sizeof(*times));
+    uint32_t *shown = shown_stacks(p, s);
+    int err = times && shown ? sum_stacks(p, s, metric, &sum) : SDB_ERR_NOMEM;
+    if (err) {
+        free(times);
+        free(shown);
+        return err;
+    }
+    for (size_t i = 1; i < p->stacks_count; i++) {
+        if (!sum.self[i]) continue;
+        uint32_t owner = shown[i];
+        uint32_t func = owner == SDB_STACK_ROOT ? SDB_FUNC_NO_FRAMES : p->frames[p->stacks[owner].frame].func;
+        times[func].self_ns += sum.self[i];
+        if (owner == SDB_STACK_ROOT) times[func].total_ns += sum.self[i];
+    }
+    accumulate(p, sum.self);
+    for (size_t i = 1; i < p->stacks_count; i++)
+        if (shown[i] == i && !p->stacks[i].again) times[p->frames[p->stacks[i].frame].func].total_ns += sum.self[i];
+    *sums = (struct sdb_sums){sum.total_ns, sum.samples, times[SDB_FUNC_UNNAMED].self_ns, sum.threads, times};
+    free(sum.self);
+    free(shown);
+    return SDB_OK;
+}
+
+struct line_walk {
+    const struct sdb_profile *profile;
+    const uint32_t *shown;
+    const uint64_t *total;
+    struct sdb_times *times;
+    uint32_t *on_path; /* per line */
+    size_t lines;
+    uint32_t path;
+};
+
+/* The line of a stack's frame when it is shown and of the file. */
+static bool
+line_of(const struct line_walk *w, uint32_t stack, uint32_t *line)
+{
+    const struct sdb_frame *frame = &w->profile->frames[w->profile->stacks[stack].frame];
+    *line = frame->line;
+    return w->shown[stack] == stack && w->profile->funcs[frame->func].path == w->path && frame->line < w->lines;
+}
+
+static void
+line_enter(uint32_t stack, void *data)
+{
+    struct line_walk *w = data;
+    uint32_t line;
+    if (line_of(w, stack, &line) && w->on_path[line]++ == 0) w->times[line].total_ns += w->total[stack];
+}
+
+static void
+line_leave(uint32_t stack, void *data)
+{
+    struct line_walk *w = data;
+    uint32_t line;
+    if (line_of(w, stack, &line)) w->on_path[line]--;
+}
+
+int
+sdb_sum_lines(const struct sdb_profile *p, const struct sdb_selection *s, enum sdb_metric metric, uint32_t path,
+              struct sdb_times **times, size_t *count)
+{
+    size_t lines = 1;
+    for (size_t i = 0; i < p->frames_count; i++)
+        if (p->funcs[p->frames[i].func].path == path && p->frames[i].line >= lines) lines = p->frames[i].line + 1;
+    if (lines > 1 << 24) lines = 1 << 24; /* no source is longer */
+
+    struct stack_sum sum;
+    uint32_t *shown = shown_stacks(p, s);
+    struct line_walk w = {p, shown, NULL, calloc(lines, sizeof(*w.times)), calloc(lines, sizeof(*w.on_path)), lines, path};
+    int err = shown && w.times && w.on_path ? sum_stacks(p, s, metric, &sum) : SDB_ERR_NOMEM;
+    if (err) goto out;
+    for (size_t i = 1; i < p->stacks_count; i++) {
+        uint32_t line;
+        if (sum.self[i] && shown[i] != SDB_STACK_ROOT && line_of(&w, shown[i], &line))
+            w.times[line].self_ns += sum.self[i];
+    }
+    accumulate(p, sum.self);
+    w.total = sum.self;
+    err = sdb_profile_walk(p, line_enter, line_leave, &w);
+    free(sum.self);
+    if (err) goto out;
+    *times = w.times;
+    *count = lines;
+    w.times = NULL;
+out:
+    free(w.times);
+    free(w.on_path);
+    free(shown);
+    return err;
+}
+
+int
+sdb_sum_edges(const struct sdb_profile *p, const struct sdb_selection *s, enum sdb_metric metric,
+              const uint8_t *targets, struct sdb_edges *edges)
+{
+    struct stack_sum sum = {0};
+    uint32_t *shown = shown_stacks(p, s);
+    uint8_t *below = calloc(p->stacks_count, 1); /* 1: the outermost target is at or below, 2: it is this one */
+    uint64_t *total = malloc(p->stacks_count * sizeof(*total));
+    struct sdb_times *callers = calloc(p->funcs_count, sizeof(*callers));
+    struct sdb_times *callees = calloc(p->funcs_count, sizeof(*callees));
+    int err = shown && below && total && callers && callees ? sum_stacks(p, s, metric, &sum) : SDB_ERR_NOMEM;
+    if (err) goto out;
+    edges->total_ns = sum.total_ns;
+    for (size_t i = p->stacks_count; i-- > 1;) { /* time of hidden frames goes to their callers */
+        if (shown[i] == i || shown[i] == SDB_STACK_ROOT) continue;
+        sum.self[shown[i]] += sum.self[i];
+        sum.self[i] = 0;
+    }
+    memcpy(total, sum.self, p->stacks_count * sizeof(*total));
+    accumulate(p, total);
+    edges->own = (struct sdb_times){0, 0};
+    for (size_t i = 1; i < p->stacks_count; i++) {
+        uint32_t func = p->frames[p->stacks[i].frame].func, parent = p->stacks[i].parent;
+        uint32_t caller = shown[parent];
+        below[i] = below[parent] ? 1 : 0;
+        if (shown[i] != i) continue;
+        if (targets[func]) edges->own.self_ns += sum.self[i];
+        if (targets[func] && !below[i]) {
+            below[i] = 2;
+            uint32_t from = caller == SDB_STACK_ROOT ? SDB_FUNC_NO_FRAMES : p->frames[p->stacks[caller].frame].func;
+            edges->own.total_ns += total[i];
+            callers[from].total_ns += total[i];
+            callers[from].self_ns += sum.self[i];
+        } else if (caller != SDB_STACK_ROOT && below[caller] == 2) {
+            callees[func].total_ns += total[i];
+            callees[func].self_ns += sum.self[i];
+        }
+    }
+    edges->callers = callers;
+    edges->callees = callees;
+    callers = callees = NULL;
+out:
+    free(sum.self);
+    free(shown);
+    free(below);
+    free(total);
+    free(callers);
+    free(callees);
+    return err;
+}
+
+static int
+threads_visit(const struct sdb_piece *piece, void *data)
+{
+    struct sdb_thread_times *times = &((struct sdb_thread_times *)data)[piece->thread];
+    times->state_ns[piece->state] += piece->t1 - piece->t0;
+    times->cpu_ns += piece->cpu_ns;
+    if (piece->t0 < times->first) times->first = piece->t0;
+    if (piece->t1 > times->last) times->last = piece->t1;
+    return 0;
+}
+
+int
+sdb_sum_threads(const struct sdb_profile *p, const struct sdb_selection *s, struct sdb_thread_times *times)
+{
+    for (size_t i = 0; i < p->threads_count; i++) times[i] = (struct sdb_thread_times){.first = SDB_NO_TIME};
+    return sdb_select(p, s, threads_visit, times);
+}
+
+struct thread_stacks {
+    enum sdb_metric metric;
+    uint64_t *self;
+    uint32_t *used;
+    size_t used_count;
+    uint32_t thread;
+    sdb_stack_visit *visit;
+    void *data;
+};
+
+static int
+thread_stacks_flush(struct thread_stacks *t)
+{
+    int stop = 0;
+    for (size_t i = 0; i < t->used_count && !stop; i++) {
+        stop = t->visit(t->thread, t->used[i], t->self[t->used[i]], t->data);
+        t->self[t->used[i]] = 0;
+    }
+    t->used_count = 0;
+    return stop;
+}
+
+static int
+thread_stacks_visit(const struct sdb_piece *piece, void *data)
+{
+    struct thread_stacks *t = data;
+    uint64_t ns = sdb_piece_ns(piece, t->metric);
+    if (!ns) return 0;
+    if (piece->thread != t->thread) {
+        int stop = thread_stacks_flush(t);
+        if (stop) return stop;
+        t->thread = piece->thread;
+    }
+    if (!t->self[piece->stack]) t->used[t->used_count++] = piece->stack;
+    t->self[piece->stack] += ns;
+    return 0;
+}
+
+int
+sdb_sum_thread_stacks(const struct sdb_profile *p, const struct sdb_selection *s, enum sdb_metric metric,
+                      sdb_stack_visit *visit, void *data)
+{
+    struct thread_stacks t = {.metric = metric, .thread = SDB_NONE, .visit = visit, .data = data};
+    t.self = calloc(p->stacks_count, sizeof(*t.self));
+    t.used = malloc(p->stacks_count * sizeof(*t.used));
+    int stop = t.self && t.used ? sdb_select(p, s, thread_stacks_visit, &t) : SDB_ERR_NOMEM;
+    if (!stop) stop = thread_stacks_flush(&t);
+    free(t.self);
+    free(t.used);
+    return stop;
+}
+
+/* Maps each stack with time to its node; nodes are made in order of stacks, so parents come first. */
+int
+sdb_sum_tree(const struct sdb_profile *p, const struct sdb_selection *s, enum sdb_metric metric, bool by_line,
+             struct sdb_tree_node **nodes, size_t *count)
+{
+    struct stack_sum sum;
+    struct sdb_map map = {0};
+    uint32_t *node_of = calloc(p->stacks_count, sizeof(*node_of));
+    struct sdb_tree_node *made = NULL;
+    size_t n = 0, capacity = 0;
+    if (!node_of) return SDB_ERR_NOMEM;
+    int err = sum_stacks(p, s, metric, &sum);
+    if (err) {
+        free(node_of);
+        return err;
+    }
+    uint64_t *total = malloc(p->stacks_count * sizeof(*total));
+    err = total ? sdb_grow(&made, &capacity, 1, sizeof(*made)) : SDB_ERR_NOMEM;
+    if (err) goto out;
+    memcpy(total, sum.self, p->stacks_count * sizeof(*total));
+    accumulate(p, total);
+    made[n++] = (struct sdb_tree_node){0, SDB_NONE, 0, 0, total[SDB_STACK_ROOT]};
+    for (size_t i = 1; i < p->stacks_count; i++) {
+        if (!total[i]) continue;
+        const struct sdb_frame *frame = &p->frames[p->stacks[i].frame];
+        uint32_t parent = node_of[p->stacks[i].parent], node = parent;
+        if (!(s->func_marks && s->func_marks[frame->func] & SDB_MARK_HIDE)) {
+            uint32_t line = by_line ? frame->line : 0;
+            node = sdb_map_get(&map, (uint64_t)parent << 32 | line, frame->func);
+            if (node == SDB_MAP_NONE) {
+                err = sdb_grow(&made, &capacity, n + 1, sizeof(*made));
+                if (!err) err = sdb_map_set(&map, (uint64_t)parent << 32 | line, frame->func, (uint32_t)n);
+                if (err) goto out;
+                node = (uint32_t)n++;
+                made[node] = (struct sdb_tree_node){parent, frame->func, line, 0, 0};
+            }
+        }
+        node_of[i] = node;
+        made[node].self_ns += sum.self[i];
+    }
+    for (size_t i = 1; i < n; i++) made[i].total_ns = made[i].self_ns;
+    for (size_t i = n; i-- > 1;)
+        if (made[i].parent) made[made[i].parent].total_ns += made[i].total_ns;
+    *nodes = made;
+    *count = n;
+    made = NULL;
+out:
+    free(made);
+    free(total);
+    free(sum.self);
+    free(node_of);
+    sdb_map_free(&map);
+    return err;
+}
