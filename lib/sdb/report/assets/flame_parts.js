@@ -113,11 +113,7 @@ sdb.tip = (figuresOf) => {
         sdb.el("div", {}, sdb.el("b", {}, sdb.time(it.total)), " total · " + sdb.percent(it.total, it.view) + " of view · " + sdb.percent(it.total, it.all) + " of all"),
         sdb.el("div", {}, sdb.el("b", {}, sdb.time(it.self)), it.reversed ? " where the stack begins" : " self · " + sdb.percent(it.self, it.view) + " of view"),
       );
-      const { width, height } = tip.getBoundingClientRect();
-      const left = event.clientX + 14 + width > innerWidth ? event.clientX - width - 10 : event.clientX + 14;
-      const top = event.clientY + 18 + height > innerHeight ? event.clientY - height - 12 : event.clientY + 18;
-      tip.style.left = Math.max(4, left) + "px";
-      tip.style.top = Math.max(4, top) + "px";
+      sdb.placeTip(tip, event);
     },
   };
 };

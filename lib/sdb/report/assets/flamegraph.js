@@ -75,7 +75,7 @@ sdb.run((data, hook) => {
     hook.rebuildMs = performance.now() - began;
     search();
     const zoom = sdb.findPath(tree, pathFrom(state.z));
-    canvas.setTree(tree, zoom, zoom);
+    canvas.setTree(tree, zoom);
     const nothing = sdb.byId("nothing");
     nothing.hidden = tree.totalOf(0) > 0;
     nothing.textContent = "No " + METRIC_LABELS[state.m] + " time in this selection.";

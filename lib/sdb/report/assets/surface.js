@@ -102,3 +102,12 @@ sdb.wordings = (name) => {
   const method = short.replace(/^((?:block (?:\(\d+ levels\) )?in |rescue in |ensure in )?)[^\s#.]+[#.](?=[^#.])/u, "$1#");
   return [...new Set([full, short, method])];
 };
+
+// Puts a tooltip beside the pointer, inside the window.
+sdb.placeTip = (tip, event) => {
+  const { width, height } = tip.getBoundingClientRect();
+  const left = event.clientX + 14 + width > innerWidth ? event.clientX - width - 10 : event.clientX + 14;
+  const top = event.clientY + 18 + height > innerHeight ? event.clientY - height - 12 : event.clientY + 18;
+  tip.style.left = Math.max(4, left) + "px";
+  tip.style.top = Math.max(4, top) + "px";
+};
