@@ -33,14 +33,13 @@ struct sdb_slot {
     /* shared: atomic. `life` first: CLAIMED -> LIVE (release) by the registering thread, LIVE -> DEAD by
      * the hook, DEAD -> RETIRED by the scanner, RETIRED -> FREE by the symbolizer (GVL) */
     uint64_t life;
-    /* seqlock over the next eight; written by GVL and GC hooks on behalf of this thread only */
+    /* seqlock over the next seven; written by GVL and GC hooks on behalf of this thread only */
     uint64_t seq;
     uint64_t state;    /* enum sdb_thread_state */
     uint64_t since_ns; /* monotonic, when it entered `state` */
     uint64_t wait_ns, blocked_ns, gc_ns; /* totals of ended periods */
     uint64_t resumes; /* +1 each time it gets the GVL */
     uint64_t tid;     /* native thread id; may change under M:N */
-    uint64_t gc_before; /* state to return to when the GC period ends */
 
     /* immutable while LIVE */
     uint64_t thread_value; /* the pinned Thread */
@@ -55,11 +54,16 @@ struct sdb_slot {
     uint64_t name;  /* const struct sdb_slot_name *, swapped by the symbolizer, freed at RETIRED -> FREE */
     uint64_t queue; /* struct sdb_event_queue *, made at first use by the thread itself */
     uint64_t span_id; /* the span it works for, 0 none */
+    uint64_t cpu;     /* where it last got the GVL */
 
     /* owner: scanner */
     uint64_t scan; /* struct sdb_scan *: previous copy of its stack */
 
-    uint64_t reserved[11];
+
+    /* immutable from the segment's birth */
+    uint64_t index; /* of the slot in the table */
+
+    uint64_t reserved[10];
 };
 
 struct sdb_live_table {

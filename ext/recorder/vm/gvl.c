@@ -2,6 +2,7 @@
  *
  * gvl.c - see gvl.h. Hook facts (thread which runs them, order, what is set): VM_ACCESS.md.
  */
+#define _GNU_SOURCE
 #include "vm/gvl.h"
 
 #include <ruby/debug.h>
@@ -216,12 +217,18 @@ sdb_gvl_seed_forked(struct sdb_thread_table *table, VALUE thread, uint64_t th, u
 struct sdb_slot *
 sdb_gvl_current_slot(void)
 {
+    return sdb_load_acquire(&gvl.enabled) ? sdb_gvl_current_slot_unchecked() : NULL;
+}
+
+struct sdb_slot *
+sdb_gvl_current_slot_unchecked(void)
+{
     VALUE thread = rb_thread_current();
 #ifdef HAVE_RB_INTERNAL_THREAD_SPECIFIC_GET
     return valid_slot(rb_internal_thread_specific_get(thread, gvl.key), thread);
 #else
     struct sdb_slot *slot = valid_slot(own_slot, thread);
-    if (slot || !sdb_load_acquire(&gvl.enabled)) return slot;
+    if (slot) return slot;
     /* a thread that existed at start and got its slot from another thread: found once, kept in own_slot */
     uint64_t used = sdb_load_acquire(&gvl.table->live.segments_used);
     for (uint32_t i = 0; i < used * SDB_SEGMENT_SLOTS; i++) {

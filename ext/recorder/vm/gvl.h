@@ -23,6 +23,8 @@ void sdb_gvl_seed_forked(struct sdb_thread_table *table, VALUE thread, uint64_t 
                          uint64_t flags);
 /* The calling thread's slot, NULL when it has none. Runs on: any Ruby thread, GVL. */
 struct sdb_slot *sdb_gvl_current_slot(void);
+/* The same while hooks are off, for the atfork handler. */
+struct sdb_slot *sdb_gvl_current_slot_unchecked(void);
 /* Whether states come from events (3.2+). */
 bool sdb_gvl_exact(void);
 /* Marks the calling thread as sdb's own. Runs on: the symbolizer. */

@@ -160,8 +160,12 @@ work_turn(void)
 }
 
 void
-sdb_symbolizer_run_here(void)
+sdb_symbolizer_run_here_for(struct sdb_code_table *codes, struct sdb_thread_table *threads,
+                            const struct sdb_layout *layout)
 {
+    sym.codes = codes;
+    sym.threads = threads;
+    sym.layout = layout;
     while (work_turn()) {}
 }
 

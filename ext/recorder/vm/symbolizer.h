@@ -17,8 +17,9 @@ void sdb_symbolizer_start(struct sdb_code_table *codes, struct sdb_thread_table 
                           const struct sdb_layout *layout);
 /* Asks it to end and waits until it did. Runs on: any Ruby thread, GVL (given up meanwhile). */
 void sdb_symbolizer_stop(void);
-/* Names everything pending, on the calling thread. Runs on: any Ruby thread, GVL. */
-void sdb_symbolizer_run_here(void);
+/* Names everything pending, on the calling thread, after the symbolizer ended. Runs on: any Ruby thread, GVL. */
+void sdb_symbolizer_run_here_for(struct sdb_code_table *codes, struct sdb_thread_table *threads,
+                                 const struct sdb_layout *layout);
 bool sdb_symbolizer_alive(void);
 
 enum { SDB_ASK_WORK = 1, SDB_ASK_IDLE = 2 };

@@ -34,14 +34,14 @@ struct sdb_scan { /* what the scanner remembers of a slot. owner: scanner */
     uint64_t node_chunk;
     uint64_t thread_chunk, sample_chunk; /* where its THREAD and its last SAMPLE stand */
     uint64_t resumes;                    /* of the slot at the last complete walk */
-    uint64_t state, wait_ns, blocked_ns, gc_ns, cpu_ns; /* as last written */
+    uint64_t state, since_ns, cpu_ns; /* as last written */
     uint64_t sample_tick;                               /* tick number of the last SAMPLE */
     uint64_t cpu_base_ns;
     uint64_t phantom_since_ns; /* runs although the VM said SUSPENDED, see scanner.c; 0 no */
     uint64_t phantom_blocked_ns; /* time so far counted as blocked by the slot but not by us */
     uint64_t name; /* as last written */
-    uint64_t checked_ns, seen_cpu_ns, idle_checks; /* Ruby 3.1: see infer.c */
-    uint64_t infer_blocked_ns;
+    uint64_t checked_ns, next_check_ns, seen_cpu_ns; /* Ruby 3.1: see infer.c */
+    uint64_t idle_checks, inferred_state, inferred_blocked_ns;
     uint64_t gc_sampled_ns; /* GC time by sampling, where no GC events exist */
     uint32_t node;          /* of the last SAMPLE */
     uint32_t more;

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * scanner.h - the thread that never takes the GVL: each interval it looks at the threads that did something,
+ * reads their stacks, and writes what changed. The only writer of the ring.
+ *
+ * Files: scanner.c the loop and parking; visit.c one thread at one tick; infer.c states on Ruby 3.1;
+ * upkeep.c what happens each few ms and each second.
+ */
+#ifndef SDB_SCANNER_H
+#define SDB_SCANNER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "core/code_table.h"
+#include "core/edge_set.h"
+#include "core/pacing.h"
+#include "core/ring_file.h"
+#include "core/ring_writer.h"
+#include "core/symbol_area.h"
+#include "vm/thread_table.h"
+#include "vm/walk.h"
+
+enum {
+    SDB_FLUSH_NS = 4000000,      /* oldest byte not on the file; "at most 5 ms lost" */
+    SDB_PARK_TICKS = 5,          /* ticks without a runnable thread before parking */
+    SDB_HEARTBEAT_TICKS = 100,   /* a running thread is written at least so often, for its CPU time */
+    SDB_CHILD_FILE_NS = 10000000, /* a forked child gets its file after this long: most exec before */
+    SDB_GAP_INTERVALS = 5,
+};
+
+struct sdb_scanner {
+    /* immutable while running */
+    struct sdb_thread_table *threads;
+    struct sdb_code_table *codes;
+    struct sdb_edge_set *edges;
+    struct sdb_walker *walker;
+    struct sdb_ring_writer *writer;
+    struct sdb_symbol_area *symbols;
+    bool exact;          /* states from GVL events */
+    bool gc_events;      /* GC timed by events */
+    int (*during_gc)(void);
+    void (*start_symbolizer)(void);
+    void (*every_second)(void *); /* upkeep of other layers (registration with the OOM daemon); may be NULL */
+    void *every_second_data;
+
+    /* file: made at start, or by the scanner itself in a forked child */
+    struct sdb_ring_file file;
+    struct sdb_ring_config file_config;
+    bool has_file;
+    uint64_t file_due_ns; /* 0: has one */
+
+    /* owner: scanner */
+    struct sdb_pacing pacing;
+    uint64_t tick; /* number */
+    uint64_t now_ns, previous_ns, start_ns;
+    uint64_t chunk;
+    bool all_due; /* a chunk began: every thread must be written in it */
+    uint64_t idle_ticks;
+    uint64_t flushed_ns, second_ns, memory_ns, asked_ns;
+    bool ask_soon;     /* a thread began or ended: the symbolizer has something to do */
+    bool memory_short; /* near the cgroup's limit: flush at every tick */
+    uint64_t process_cpu_ns, own_cpu_ns; /* Ruby 3.1: did anything run? */
+    bool gc_now;
+    uint64_t symbol_bytes;
+
+    /* shared: atomic */
+    uint64_t counters[SDB_COUNTER_COUNT];
+    uint64_t stop;
+    uint64_t dump_asked, dump_done; /* flush on request */
+    uint64_t needs_symbolizer;      /* a forked child has none yet: start_symbolizer is called until it has */
+    pthread_mutex_t tick_lock; /* held during a tick, so that fork finds a tick boundary */
+    pthread_t thread;
+    bool started;
+};
+
+/* Starts the native thread. 0 or SDB_ERR_THREAD. */
+int sdb_scanner_launch(struct sdb_scanner *sc);
+/* Ends and joins it, after a last flush. Runs on: any thread; needs no GVL. */
+void sdb_scanner_join(struct sdb_scanner *sc);
+/* Wakes it from parking. Runs on: any. */
+void sdb_scanner_wake(struct sdb_scanner *sc);
+/* One tick on the calling thread. For tests, with the native thread not running. */
+void sdb_scanner_tick(struct sdb_scanner *sc, uint64_t now_ns);
+
+/* ---- between the scanner's own files ---- */
+
+static inline void
+sdb_count(struct sdb_scanner *sc, enum sdb_counter counter, uint64_t n)
+{
+    /* one writer: a plain add would do, but status reads it from other threads */
+    __atomic_store_n(&sc->counters[counter], sc->counters[counter] + n, __ATOMIC_RELAXED);
+}
+
+static inline void
+sdb_set_counter(struct sdb_scanner *sc, enum sdb_counter counter, uint64_t value)
+{
+    __atomic_store_n(&sc->counters[counter], value, __ATOMIC_RELAXED);
+}
+
+void sdb_visit(struct sdb_scanner *sc, struct sdb_slot *slot, uint32_t index);
+/* Ruby 3.1: what the slot's CPU clock says. False: not due, or nothing new. */
+bool sdb_infer_state(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan,
+                     struct sdb_state_view *out, bool *ran);
+/* Ruby 3.1: false when the process used no CPU since the last tick but the scanner's own. */
+bool sdb_infer_anything_ran(struct sdb_scanner *sc);
+void sdb_upkeep_tick(struct sdb_scanner *sc);   /* end of each tick */
+void sdb_upkeep_flush(struct sdb_scanner *sc);  /* to the file */
+void sdb_upkeep_second(struct sdb_scanner *sc); /* counters, clock, state page, governor */
+/* After the native thread ended: last names, figures, state CLOSED, closes the file. Runs on: the thread that
+ * stops the recording. reason: why it stopped, NULL when asked to. */
+void sdb_upkeep_close(struct sdb_scanner *sc, const char *reason);
+/* Drains what other threads queued for the log: GC periods, spans, tags, marks. */
+void sdb_upkeep_events(struct sdb_scanner *sc, struct sdb_slot *slot);
+
+#endif

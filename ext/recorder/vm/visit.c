@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * visit.c - one thread at one tick: its state and times, its stack when it may have changed, and a record
+ * when anything did.
+ *
+ * Runs on: scanner thread, no GVL
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "core/clock.h"
+#include "sdb_atomic.h"
+#include "vm/scanner.h"
+
+enum { PROBATION_TICKS = 8 };
+
+static struct sdb_scan *
+scan_of(struct sdb_scanner *sc, struct sdb_slot *slot)
+{
+    struct sdb_scan *scan = (struct sdb_scan *)(uintptr_t)slot->scan;
+    if (!scan) {
+        scan = calloc(1, sizeof *scan);
+        if (!scan) return NULL;
+        slot->scan = (uint64_t)(uintptr_t)scan;
+    }
+    uint64_t serial = sdb_load_relaxed(&slot->serial);
+    if (scan->serial == serial) return scan;
+    /* a new thread in an old slot: only the buffer stays */
+    struct sdb_frame *frames = scan->frames;
+    uint32_t capacity = scan->capacity;
+    *scan = (struct sdb_scan){.frames = frames, .capacity = capacity, .serial = serial};
+    scan->node_chunk = scan->thread_chunk = scan->sample_chunk = UINT64_MAX;
+    scan->checked_ns = sdb_load_relaxed(&slot->birth_ns);
+    sdb_count(sc, SDB_C_THREADS_SEEN, 1);
+    sc->ask_soon = true;
+    return scan;
+}
+
+static uint64_t
+cpu_of(const struct sdb_state_view *v, struct sdb_scan *scan)
+{
+    uint64_t clock = v->tid ? sdb_clock_ns(sdb_thread_cpu_clock((uint32_t)v->tid)) : 0;
+    if (!clock) return scan->cpu_ns;
+    if (scan->tid != v->tid) { /* first look, or moved to another native thread: go on from what we had */
+        scan->tid = (uint32_t)v->tid;
+        scan->cpu_base_ns = clock - scan->cpu_ns;
+    }
+    return clock - scan->cpu_base_ns;
+}
+
+static void
+write_thread(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan, uint32_t index)
+{
+    char text[8 * SDB_NAME_WORDS];
+    uint64_t version;
+    int bytes = sdb_thread_get_name(slot, text, &version);
+    uint64_t flags = sdb_load_relaxed(&slot->flags);
+    if (bytes < 0 && (flags & SDB_THREAD_MAIN)) {
+        memcpy(text, "main", 4);
+        bytes = 4;
+    }
+    struct sdb_thread_record record = {
+        .slot = index,
+        .tid = (uint32_t)sdb_load_relaxed(&slot->tid),
+        .flags = (uint32_t)flags,
+        .serial = scan->serial,
+        .birth_ns = sdb_load_relaxed(&slot->birth_ns),
+        .name = bytes >= 0 ? text : NULL,
+        .name_bytes = bytes >= 0 ? (size_t)bytes : 0,
+    };
+    sdb_ring_writer_reserve(sc->writer, 512);
+    sdb_ring_writer_thread(sc->writer, &record);
+    scan->thread_chunk = sdb_ring_writer_chunk(sc->writer);
+    scan->name = version;
+}
+
+static uint64_t
+name_version(const struct sdb_slot *slot)
+{
+    const struct sdb_slot_name *name =
+        (const struct sdb_slot_name *)(uintptr_t)sdb_load_acquire(&slot->name);
+    return name ? sdb_load_acquire(&name->seq) : 0;
+}
+
+/* The node of the slot's stack in the active chunk; frames below `from` keep theirs when they have any. */
+static uint32_t
+node_of(struct sdb_scanner *sc, struct sdb_scan *scan, uint32_t from)
+{
+    for (;;) {
+        if (scan->node_chunk != sdb_ring_writer_chunk(sc->writer)) from = 0;
+        uint64_t before = sdb_ring_writer_chunk(sc->writer);
+        sdb_ring_writer_reserve(sc->writer, 16ull * (scan->depth - from) + 64);
+        if (before == sdb_ring_writer_chunk(sc->writer) || from == 0) break;
+    }
+    uint32_t node = from ? scan->frames[from - 1].node : 0;
+    for (uint32_t i = from; i < scan->depth; i++) {
+        struct sdb_frame *f = &scan->frames[i];
+        if (f->entry) {
+            struct sdb_code *code = sdb_code_table_entry(sc->codes, f->entry);
+            code->stamp = sc->tick;
+            node = sdb_ring_writer_node(sc->writer, node, code->id, sdb_walk_where(sc->walker, f), NULL);
+        }
+        f->node = node;
+    }
+    scan->node_chunk = sdb_ring_writer_chunk(sc->writer);
+    return node;
+}
+
+static void
+retire(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan, uint32_t index)
+{
+    sdb_upkeep_events(sc, slot);
+    if (!(sdb_load_relaxed(&slot->flags) & SDB_THREAD_OWN)) {
+        if (scan->thread_chunk != sdb_ring_writer_chunk(sc->writer)) write_thread(sc, slot, scan, index);
+        sdb_ring_writer_thread_end(sc->writer, index, scan->serial, sdb_load_relaxed(&slot->death_ns));
+    }
+    scan->depth = 0;
+    scan->serial = 0;
+    if (scan->capacity > 512) { /* one deep recursion must not cost memory for ever */
+        free(scan->frames);
+        scan->frames = NULL;
+        scan->capacity = 0;
+    }
+    sdb_store_release(&slot->life, SDB_SLOT_RETIRED); /* the symbolizer unpins and frees it */
+    sc->ask_soon = true;
+}
+
+/* Reads the stack if it may have changed. *from: where nodes must be looked up again. */
+static void
+read_stack(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan,
+           const struct sdb_state_view *v, bool running, uint32_t *from)
+{
+    uint32_t changed = scan->depth;
+    /* only a thread that waits for the GVL stands still for certain: SUSPENDED may be followed by running on
+     * (thread_pthread.c:thread_sched_to_waiting_until_wakeup, 3.3+) */
+    bool still = sc->exact && v->state == SDB_GVL_WAIT;
+    enum sdb_walk_result result = sdb_walk(sc->walker, slot, scan, still, sc->tick, &changed);
+    if (still && (result == SDB_WALK_WHOLE || result == SDB_WALK_TORN)) {
+        struct sdb_state_view after;
+        if (!sdb_thread_view(slot, &after) || after.resumes != v->resumes) {
+            uint32_t again = scan->depth; /* it got the GVL meanwhile: read it as one that runs */
+            result = sdb_walk(sc->walker, slot, scan, false, sc->tick, &again);
+            if (again < changed) changed = again;
+        }
+    }
+    sdb_count(sc, SDB_C_SCANS, 1);
+    switch (result) {
+    case SDB_WALK_TORN_TOP:
+        sdb_count(sc, SDB_C_LOST_TORN_TOP, 1);
+        /* fall through */
+    case SDB_WALK_WHOLE:
+        if (changed < *from) *from = changed;
+        if (!running) scan->resumes = v->resumes;
+        break;
+    case SDB_WALK_NO_STACK:
+        if (!sc->exact && scan->sample_tick) {
+            /* 3.1 tells nothing of kill, raise and Thread.exit: the cleared stack does */
+            sdb_thread_ended(sc->threads, slot, sc->now_ns);
+        }
+        scan->depth = 0;
+        *from = 0;
+        scan->more = 0;
+        if (!running) scan->resumes = v->resumes;
+        break;
+    case SDB_WALK_TORN:
+        sdb_count(sc, SDB_C_LOST_TORN, 1);
+        scan->more = SDB_MORE_NO_STACK;
+        break;
+    case SDB_WALK_GC:
+        sdb_count(sc, SDB_C_LOST_GC, 1);
+        break;
+    case SDB_WALK_UNREADABLE:
+    case SDB_WALK_BUSY:
+        scan->more = SDB_MORE_NO_STACK;
+        break;
+    }
+}
+
+/* A slot that says blocked while its thread runs on (see read_stack). Adjusts the view; true while it runs. */
+static bool
+phantom_run(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan, struct sdb_state_view *v)
+{
+    if (scan->phantom_since_ns && (v->state != SDB_BLOCKED || v->since_ns > scan->phantom_since_ns)) {
+        scan->phantom_blocked_ns += v->since_ns - scan->phantom_since_ns;
+        scan->phantom_since_ns = 0;
+    }
+    if (!scan->phantom_since_ns && v->state == SDB_BLOCKED && scan->resumes == v->resumes &&
+        scan->probation && sdb_walk_moved(sc->walker, slot, scan)) {
+        scan->phantom_since_ns = sc->previous_ns > v->since_ns ? sc->previous_ns : v->since_ns;
+    }
+    return scan->phantom_since_ns != 0;
+}
+
+/* Time so far in the state that is still going on. */
+static uint64_t
+open_ns(const struct sdb_scanner *sc, const struct sdb_state_view *v, uint64_t state)
+{
+    return sc->exact && v->state == state && sc->now_ns > v->since_ns ? sc->now_ns - v->since_ns : 0;
+}
+
+static void
+keep_active(struct sdb_scanner *sc, uint32_t index)
+{
+    sdb_or_seq_cst(&sc->threads->active[index / SDB_SEGMENT_SLOTS], 1ull << (index % SDB_SEGMENT_SLOTS));
+}
+
+static void
+write_sample(struct sdb_scanner *sc, struct sdb_scan *scan, const struct sdb_state_view *v, uint32_t index,
+             uint32_t node, uint64_t state)
+{
+    struct sdb_sample sample = {
+        .slot = index,
+        .node = node,
+        .state = (uint32_t)state,
+        .more = scan->more,
+        .cpu_ns = cpu_of(v, scan),
+        .wait_ns = v->wait_ns + open_ns(sc, v, SDB_GVL_WAIT),
+        .blocked_ns = v->blocked_ns + open_ns(sc, v, SDB_BLOCKED) - scan->phantom_blocked_ns -
+                      (scan->phantom_since_ns ? sc->now_ns - scan->phantom_since_ns : 0),
+        .gc_ns = sc->gc_events ? v->gc_ns + open_ns(sc, v, SDB_GC) : scan->gc_sampled_ns,
+        .age_ns = sc->now_ns > v->since_ns ? sc->now_ns - v->since_ns : 0,
+        .has_age = sc->exact && state != SDB_RUNNING && state != scan->state,
+    };
+    sdb_ring_writer_sample(sc->writer, &sample);
+    scan->cpu_ns = sample.cpu_ns;
+    scan->state = state;
+    scan->node = node;
+    scan->sample_chunk = sdb_ring_writer_chunk(sc->writer);
+    scan->sample_tick = sc->tick;
+    scan->since_ns = v->since_ns;
+}
+
+void
+sdb_visit(struct sdb_scanner *sc, struct sdb_slot *slot, uint32_t index)
+{
+    uint64_t life = sdb_load_acquire(&slot->life);
+    if (life == SDB_SLOT_CLAIMED) keep_active(sc, index);
+    if (life != SDB_SLOT_LIVE && life != SDB_SLOT_DEAD) return;
+    struct sdb_scan *scan = scan_of(sc, slot);
+    if (!scan) return;
+    if (life == SDB_SLOT_DEAD) {
+        retire(sc, slot, scan, index);
+        return;
+    }
+    if (sdb_load_relaxed(&slot->flags) & SDB_THREAD_OWN) return;
+
+    struct sdb_state_view v;
+    bool ran = false, due = scan->sample_chunk != sdb_ring_writer_chunk(sc->writer);
+    if (sc->exact) {
+        if (!sdb_thread_view(slot, &v)) {
+            keep_active(sc, index); /* its hook is in the middle of an update: next tick */
+            return;
+        }
+    } else if (!sdb_infer_state(sc, slot, scan, &v, &ran) && !due) {
+        return;
+    }
+    bool phantom = sc->exact && phantom_run(sc, slot, scan, &v);
+    bool running = v.state == SDB_RUNNING || v.state == SDB_GC || phantom;
+    uint64_t state = phantom ? SDB_RUNNING : v.state;
+    if (running && !sc->gc_events && sc->gc_now) {
+        state = SDB_GC;
+        scan->gc_sampled_ns += sc->now_ns - sc->previous_ns;
+    }
+    bool switched = v.resumes != scan->resumes;
+    uint32_t from = scan->depth, more_before = scan->more;
+    if (state != SDB_GC && (sc->exact ? running || switched : ran)) {
+        read_stack(sc, slot, scan, &v, running, &from);
+    }
+    sdb_upkeep_events(sc, slot);
+    uint64_t chunk = sdb_ring_writer_chunk(sc->writer);
+    if (scan->thread_chunk != chunk || scan->name != name_version(slot)) write_thread(sc, slot, scan, index);
+    uint32_t node = node_of(sc, scan, from);
+    if (scan->thread_chunk != sdb_ring_writer_chunk(sc->writer)) { /* node_of began a chunk */
+        write_thread(sc, slot, scan, index);
+        node = node_of(sc, scan, 0);
+    }
+    bool changed = scan->sample_chunk != sdb_ring_writer_chunk(sc->writer) || node != scan->node ||
+                   state != scan->state || scan->more != more_before ||
+                   v.since_ns != scan->since_ns ||
+                   (running && sc->tick - scan->sample_tick >= SDB_HEARTBEAT_TICKS);
+    if (changed) write_sample(sc, scan, &v, index, node, state);
+
+    if (!sc->exact) return;
+    if (running) {
+        scan->probation = PROBATION_TICKS;
+        keep_active(sc, index);
+    } else if (v.resumes != scan->resumes) {
+        keep_active(sc, index); /* its stack could not be read yet */
+    } else if (v.state == SDB_BLOCKED && scan->probation) {
+        scan->probation--;
+        keep_active(sc, index);
+    }
+}

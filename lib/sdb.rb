@@ -1,0 +1,62 @@
+# frozen_string_literal: true
+
+require_relative "sdb/version"
+require_relative "sdb/errors"
+
+# An always-on profiler. `require "sdb"` starts and patches nothing, unless SDB=1 is in the environment (then it is
+# what `require "sdb/auto"` does).
+module Sdb
+  autoload :Recorder, "#{__dir__}/sdb/recorder"
+  autoload :Profile, "#{__dir__}/sdb/profile"
+  autoload :Config, "#{__dir__}/sdb/config"
+  autoload :Native, "#{__dir__}/sdb/native"
+  private_constant :Native
+
+  class << self
+    # Starts recording in this process. Idempotent: a second call returns the recorder that runs.
+    #
+    # Never raises for what the host cannot do: then the recorder is disabled, and Sdb.status says why. A wrong
+    # argument raises ArgumentError.
+    #
+    # @param interval [Float] seconds between two ticks
+    # @param dir [String, nil] where the ring is created; nil: $SDB_DIR, tmp/sdb in a Rails app, else per user
+    # @param ring [Integer] bytes of the ring file
+    # @param max_cpu [Float] fraction of one core that the recorder may cost
+    # @param service [String, nil] a name for this process in reports
+    # @param tags [Hash] on every sample of this process
+    #: (?interval: Float, ?dir: String?, ?ring: Integer, ?max_cpu: Float, ?service: String?, ?tags: Hash) -> Recorder
+    def start(**options) = Recorder.start(**options)
+
+    # Ends the recording and seals the ring.
+    # @return [String, nil] the ring's path
+    #: () -> String?
+    def stop = Recorder.stop
+
+    # What the recorder does and costs, as in `sdb status --json` with symbol keys. Readable after stop.
+    #: () -> Hash[Symbol, untyped]
+    def status = Recorder.status
+
+    # Records (if nothing records yet) while the block runs.
+    # @param threads [Array<Thread>, nil] only these; nil: all
+    # @return [Sdb::Profile] of the time the block took
+    #: (?threads: Array[Thread]?, **untyped) { () -> untyped } -> Profile
+    def profile(threads: nil, **options, &block) = Recorder.profile(threads: threads, **options, &block)
+
+    # Opens ring files, dumps or directories; see sdb/open.rb, which takes this method's place when first called.
+    #: (*String) -> Profile ! NoRingError
+    def open(*paths, **options)
+      singleton_class.send(:remove_method, :open)
+      require_relative "sdb/open"
+      open(*paths, **options)
+    end
+
+    # Whether this process and host can be profiled.
+    #: (?measure: bool) -> Hash[Symbol, untyped]
+    def doctor(**options)
+      require_relative "sdb/doctor"
+      Doctor.run(**options)
+    end
+  end
+end
+
+require_relative "sdb/auto" if ENV["SDB"] == "1"

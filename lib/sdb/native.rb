@@ -1,0 +1,26 @@
+# frozen_string_literal: true
+
+module Sdb
+  # Where the two native libraries put their classes, and how a missing one is met: a library that could not be
+  # built left a `.stub` file with the reason beside it, and then nothing raises at load.
+  module Native
+    # The library that lives in the profiled process.
+    # nil when it is loaded, else why it is not.
+    #: () -> String?
+    def self.recorder_missing = (@recorder_missing = load_library("recorder") unless defined?(@recorder_missing)) || @recorder_missing
+
+    # The library that reads logs.
+    #: () -> String?
+    def self.reader_missing = (@reader_missing = load_library("reader") unless defined?(@reader_missing)) || @reader_missing
+
+    def self.load_library(name)
+      require "sdb/sdb_#{name}"
+      nil
+    rescue LoadError => e
+      stub = File.join(__dir__, "sdb_#{name}.stub")
+      File.exist?(stub) ? File.read(stub).strip : "sdb_#{name} is not built (#{e.message}); run `rake compile` or reinstall the gem"
+    end
+    private_class_method :load_library
+  end
+  private_constant :Native
+end

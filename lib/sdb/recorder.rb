@@ -1,0 +1,198 @@
+# frozen_string_literal: true
+
+require_relative "errors"
+require_relative "native"
+require_relative "version"
+require_relative "config"
+
+module Sdb
+  # The recording of this process: one at a time. Everything here is cheap and never raises for what the host
+  # cannot do; see Sdb.start.
+  class Recorder
+    # In the order of enum sdb_counter in ext/format/ring_format.h; test_recorder.rb compares the two.
+    COUNTERS = %i[
+      ticks late_ticks displaced_ticks parks thread_samples scans frames_read sample_records lost_torn lost_torn_top
+      lost_gc lost_unresolved lost_queue_full lost_ring lost_gap_ns lost_truncated lost_threads cpu_ns gvl_ns scan_ns
+      rss_bytes codes codes_recycled threads_live threads_seen effective_interval_ns bytes_written chunks last_tick_ns
+      symbol_bytes events max_cpu_ppm parked write_errno
+    ].freeze
+
+    @reason = nil
+    @lock = Mutex.new
+
+    class << self
+      # The recorder that runs, or nil.
+      attr_reader :current
+
+      #: (**untyped) -> Recorder
+      def start(**options)
+        config = Config.resolve(**options)
+        @lock.synchronize do
+          return @current if @current&.running?
+
+          @current = new(config)
+          @current.send(:begin_recording)
+          @current
+        end
+      end
+
+      #: () -> String?
+      def stop
+        return if Native.recorder_missing
+
+        @lock.synchronize { Native::Recorder.stop }
+      end
+
+      # In a forked child, from the two places of Ruby that fork (lib/sdb/fork.rb).
+      #: () -> void
+      def after_fork = Native::Recorder.after_fork
+
+      #: () -> Hash[Symbol, untyped]
+      def status = (@current || new(Config.resolve)).status
+
+      #: (?threads: Array[Thread]?, **untyped) { () -> untyped } -> Profile
+      def profile(threads: nil, **options)
+        started = !@current&.running?
+        recorder = start(**options)
+        raise UnsupportedError, "cannot profile here: #{recorder.reason}" unless recorder.running?
+
+        path = recorder.path
+        from = Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)
+        begin
+          yield
+        ensure
+          to = Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)
+          started ? stop : Native::Recorder.flush
+        end
+        Block.new(path, from, to, threads&.map { |t| t.native_thread_id }).profile
+      end
+    end
+
+    # @return [Config]
+    attr_reader :config
+    # Why nothing is recorded, or nil.
+    # @return [String, nil]
+    attr_reader :reason
+
+    def initialize(config)
+      @config = config
+      @reason = nil
+      @attempted = false
+    end
+
+    #: () -> bool
+    def running? = !Native.recorder_missing && Native::Recorder.running?
+
+    # Path of the ring, nil when there is none.
+    #: () -> String?
+    def path = Native.recorder_missing ? nil : Native::Recorder.status[:path]
+
+    # Everything recorded so far is on the file when this returns.
+    #: () -> void
+    def flush
+      Native::Recorder.flush if running?
+      nil
+    end
+
+    # `sdb status`'s document as a Hash with symbol keys.
+    #: () -> Hash[Symbol, untyped]
+    def status
+      native = Native.recorder_missing ? nil : Native::Recorder.status
+      counters = COUNTERS.zip(native ? native[:counters] : Array.new(COUNTERS.size, 0)).to_h
+      { schema: 1, pid: Process.pid, state: state_of(native), reason: reason_of(native), ruby: self.class.ruby_text,
+        ring: native && native[:path], ring_bytes: native ? native[:ring_bytes] : 0,
+        retained_ns: counters[:last_tick_ns], interval_ns: config.interval_ns,
+        effective_interval_ns: counters[:effective_interval_ns],
+        ticks: counters[:ticks], late_ticks: counters[:late_ticks], thread_samples: counters[:thread_samples],
+        threads: { live: counters[:threads_live], seen: counters[:threads_seen] },
+        lost: lost_of(counters),
+        symbols: { count: counters[:codes], recycled: counters[:codes_recycled] },
+        cost: { cpu_ns: counters[:cpu_ns], gvl_ns: counters[:gvl_ns], rss_bytes: counters[:rss_bytes],
+                displaced_ticks: counters[:displaced_ticks] },
+        warnings: config.warnings + warnings_of(native, counters) }
+    end
+
+    # "3.4.5 +YJIT", as in the log.
+    #: () -> String
+    def self.ruby_text
+      yjit = defined?(RubyVM::YJIT) && RubyVM::YJIT.enabled?
+      "#{RUBY_VERSION}#{" +YJIT" if yjit}"
+    end
+
+    private
+
+    def begin_recording
+      @attempted = true
+      @reason = Native.recorder_missing || Native::Recorder.start(native_options)
+      return require_relative("fork") if @reason.nil?
+
+      warn "sdb: not recording: #{@reason}"
+    rescue StandardError => e
+      # whatever our own code did wrong: the app goes on
+      @reason = "#{e.class}: #{e.message}"
+      warn "sdb: not recording: #{@reason}"
+    end
+
+    def native_options
+      { dir: File.expand_path(config.dir), ring_bytes: config.ring_bytes, interval_ns: config.interval_ns,
+        max_cpu_ppm: (config.max_cpu * 1_000_000).round, keep: config.keep, text: identity_text,
+        yjit: self.class.ruby_text.include?("YJIT") }
+    end
+
+    def identity_text
+      pairs = { "ruby" => self.class.ruby_text, "gem" => VERSION, "service" => config.service,
+                "app_root" => Dir.pwd }
+      config.tags.each { |k, v| pairs["tag.#{k}"] = v }
+      pairs.compact.map { |k, v| "#{k}=#{v.to_s.delete("\0")}\0".b }.join
+    end
+
+    def state_of(native)
+      return "disabled" if native.nil? || @reason
+      return native[:parked] ? "parked" : "running" if native[:running]
+
+      native[:silent] ? "disabled" : "stopped"
+    end
+
+    def reason_of(native)
+      return Native.recorder_missing if native.nil?
+      return "this process was forked by a thread that Ruby does not know" if native[:silent]
+
+      @reason || (@attempted ? nil : "not started")
+    end
+
+    def lost_of(counters)
+      { torn: counters[:lost_torn], torn_top: counters[:lost_torn_top], gc: counters[:lost_gc],
+        unresolved: counters[:lost_unresolved], queue_full: counters[:lost_queue_full], ring: counters[:lost_ring],
+        gap_ns: counters[:lost_gap_ns] }
+    end
+
+    def warnings_of(native, counters)
+      lines = []
+      errno = counters[:write_errno]
+      lines << "the log could not be written: #{SystemCallError.new(errno).message}" if errno.positive?
+      lines << "#{counters[:lost_threads]} threads are not recorded" if counters[:lost_threads].positive?
+      if native && native[:safe_read] == "none"
+        lines << "this sandbox forbids process_vm_readv and /proc/self/mem: fibers are not seen"
+      end
+      lines
+    end
+
+    # The profile of one Sdb.profile block.
+    class Block
+      def initialize(path, from_ns, to_ns, tids)
+        @path = path
+        @from_ns = from_ns
+        @to_ns = to_ns
+        @tids = tids
+      end
+
+      # @return [Profile] with the block's time, and its threads, as filters that are always on
+      def profile
+        require_relative "open"
+        start = Ring.read(@path).start_monotonic_ns
+        Sdb.open(@path).within(from: [@from_ns - start, 0].max, to: @to_ns - start, thread: @tids)
+      end
+    end
+    private_constant :Block
+  end
+end
