@@ -555,7 +555,7 @@ strings_are_written_once_a_chunk(void)
     read_back(&l);
     CHECK_EQ(l.n, 6);
     CHECK(l.r[5].type == SDB_R_STRING && l.r[5].bytes == 1025);
-    sdb_ring_writer_reserve(w, SDB_CHUNK_BYTES - 4096);
+    sdb_ring_writer_reserve(w, SDB_CHUNK_BYTES - 1024);
     CHECK_EQ(sdb_ring_writer_chunk(w), 1);
     CHECK_EQ(sdb_ring_writer_string(w, "POST", 4), 1); /* a new chunk knows none */
     free(lengthy);
