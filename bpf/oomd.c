@@ -211,6 +211,7 @@ main(int argc, char **argv)
     struct daemon d = {.signals = -1, .epoll = -1};
     int code = oomd_options_parse(&d.options, argc, argv);
     if (code >= 0) return code;
+    oomd_log_set_verbose(d.options.verbose);
     if (open_all(&d) != 0) {
         close_all(&d);
         return 1;

@@ -104,7 +104,7 @@ look_at(struct oomd_registry *registry, int fd, uint64_t max_bytes, uint64_t now
     p->registered_ns = now_ns;
     name_service(p, &h);
     oomd_process_describe(p);
-    oomd_registry_add(registry, p);
+    if (oomd_registry_add(registry, p) == 0) oomd_log_detail("watching pid %u (%s), by its ring", pid, p->service);
     return;
 no:
     close(fd);

@@ -188,7 +188,9 @@ add(struct oomd_intake *in, const struct oomd_register *m, uint32_t pid, uint32_
     if (oomd_start_ticks(pid) != p->start_ticks || !oomd_process_is_plainly(pid, uid)) {
         oomd_log_limited("pid %u of uid %u is not watched: it is not what it says", pid, uid);
         oomd_registry_drop(in->registry, p->id);
+        return;
     }
+    oomd_log_detail("watching pid %u (%s)", pid, p->service);
 }
 
 static void

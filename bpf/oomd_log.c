@@ -57,6 +57,24 @@ oomd_log_limited(const char *format, ...)
     va_end(args);
 }
 
+static int is_verbose;
+
+void
+oomd_log_set_verbose(int verbose)
+{
+    is_verbose = verbose;
+}
+
+void
+oomd_log_detail(const char *format, ...)
+{
+    va_list args;
+    if (!is_verbose) return;
+    va_start(args, format);
+    write_line(format, args);
+    va_end(args);
+}
+
 void
 oomd_clean_name(char *out, size_t n, const char *text, size_t text_bytes, const char *otherwise)
 {

@@ -27,11 +27,12 @@ static const char usage[] =
     "      --max-ring SIZE      a larger ring is not copied [1G]\n"
     "      --dumps-a-minute N   of one user but root; 0 unbounded [60]\n"
     "      --exec CMD           run by sh after each dump: $1 is the dump, SDB_SERVICE, SDB_PID, SDB_CAUSE set\n"
+    "      --verbose            a line for each process that is watched\n"
     "      --help\n"
     "\n"
     "Needs root, or CAP_BPF and CAP_PERFMON with the rights to read the rings. Then: sdb oom list, sdb oom show.\n";
 
-enum { O_DIR = 1, O_SOCKET, O_RINGS, O_BYTES, O_FILES, O_MAX_RING, O_MINUTE, O_EXEC, O_HELP };
+enum { O_DIR = 1, O_SOCKET, O_RINGS, O_BYTES, O_FILES, O_MAX_RING, O_MINUTE, O_EXEC, O_VERBOSE, O_HELP };
 
 static const struct option options[] = {
     {"dir", required_argument, NULL, O_DIR},
@@ -42,6 +43,7 @@ static const struct option options[] = {
     {"max-ring", required_argument, NULL, O_MAX_RING},
     {"dumps-a-minute", required_argument, NULL, O_MINUTE},
     {"exec", required_argument, NULL, O_EXEC},
+    {"verbose", no_argument, NULL, O_VERBOSE},
     {"help", no_argument, NULL, O_HELP},
     {0},
 };
@@ -79,6 +81,7 @@ oomd_options_parse(struct oomd_options *o, int argc, char **argv)
         case O_DIR: o->dir = optarg; break;
         case O_SOCKET: o->socket = optarg; break;
         case O_EXEC: o->exec = optarg; break;
+        case O_VERBOSE: o->verbose = 1; break;
         case O_RINGS:
             if (o->ring_dir_count == OOMD_RING_DIRS_MAX) {
                 fprintf(stderr, "sdb-oomd: --rings may be given %d times\n", OOMD_RING_DIRS_MAX);

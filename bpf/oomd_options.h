@@ -21,6 +21,7 @@ struct oomd_options {
     size_t ring_dir_count;
     struct oomd_budget budget;
     uint64_t max_ring_bytes;
+    int verbose;
     uint64_t dumps_a_minute; /* per user; 0 unbounded */
 };
 

@@ -31,13 +31,19 @@ write_all(int to, const uint8_t *bytes, size_t n, uint64_t off)
     return SDB_OK;
 }
 
+static bool
+is_zero(const uint8_t *bytes, size_t n)
+{
+    return n == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, n - 1) == 0);
+}
+
 /* Leaves out what is zero anyway: a file that was never written there reads as zero. */
 static int
 write_sparse(int to, const uint8_t *bytes, size_t n, uint64_t off)
 {
     for (size_t i = 0, from = 0; i < n; i += HOLE_BYTES) {
         size_t step = n - i < HOLE_BYTES ? n - i : HOLE_BYTES;
-        bool zero = bytes[i] == 0 && memcmp(bytes + i, bytes + i + 1, step - 1) == 0;
+        bool zero = is_zero(bytes + i, step);
         if (zero && i > from) {
             int err = write_all(to, bytes + from, i - from, off + from);
             if (err) return err;
@@ -60,7 +66,8 @@ read_window(int from, uint8_t *window, size_t n, uint64_t off, struct oomd_ring_
     if (n > HOLE_BYTES) n = HOLE_BYTES;
     do got = pread(from, window, n, (off_t)off);
     while (got < 0 && errno == EINTR);
-    if (absent && got > 0) copy->evicted_bytes += (uint64_t)got;
+    /* what was never written is in no cache either */
+    if (absent && got > 0 && !is_zero(window, (size_t)got)) copy->evicted_bytes += (uint64_t)got;
     return got;
 }
 

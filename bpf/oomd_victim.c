@@ -138,6 +138,7 @@ oomd_victims_control(struct oomd_victims *v, const struct sdb_oom_control *e, ui
     /* what mark_victim said may be newer than the copy of the slot in this event */
     struct sdb_oom_victim marked = one->facts;
     one->facts = e->victim;
+    if (!one->armed) one->armed_realtime_ns = clock_ns(CLOCK_REALTIME) - (now_ns - e->victim.armed_ns);
     if ((marked.flags & SDB_OOM_F_CONFIRMED) && !(one->facts.flags & SDB_OOM_F_CONFIRMED))
         take_figures(&one->facts, &marked);
     one->armed = true;
