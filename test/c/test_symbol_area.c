@@ -78,6 +78,8 @@ tell(const struct walk_record *r, void *data)
         line += walk_zigzag(&p, end, &ok);
         used += (size_t)snprintf(t->text + used, sizeof t->text - used, " %d:%d", (int)index, (int)line);
     }
+    used += (size_t)snprintf(t->text + used, sizeof t->text - used, " %llx", (unsigned long long)walk_varint(&p, end, &ok));
+    used += (size_t)snprintf(t->text + used, sizeof t->text - used, " %llx", (unsigned long long)walk_varint(&p, end, &ok));
     CHECK(ok && p == end);
     snprintf(t->text + used, sizeof t->text - used, "\n");
 }
@@ -106,6 +108,8 @@ symbols_read_back(void)
 
     foo.line_runs = runs;
     foo.line_run_count = 3;
+    foo.iseq = 0x7f00aaaa;
+    foo.method_entry = 0x7f00bbbb;
     each.kind = SDB_CODE_C;
     each.base = 0;
     each.first_line = 0;
@@ -118,9 +122,9 @@ symbols_read_back(void)
     CHECK_EQ(sdb_symbol_area_flush(a), 0);
     t = read_area(0);
     CHECK_EQ(t->n, 3); /* equal strings once */
-    CHECK(strcmp(t->text, "1 kind 1 base 7f0012345678 n 90 /app/foo.rb [Foo] line 12 Foo#bar 0:13 4:12 40:700\n"
-                          "2 kind 2 base 0 n 90  [Array] line 0 Array#each\n"
-                          "300 kind 1 base 7f0012345678 n 90 /app/foo.rb [Foo] line 12 Foo#bar 0:13 4:12 40:700\n") ==
+    CHECK(strcmp(t->text, "1 kind 1 base 7f0012345678 n 90 /app/foo.rb [Foo] line 12 Foo#bar 0:13 4:12 40:700 7f00aaaa 7f00bbbb\n"
+                          "2 kind 2 base 0 n 90  [Array] line 0 Array#each 0 0\n"
+                          "300 kind 1 base 7f0012345678 n 90 /app/foo.rb [Foo] line 12 Foo#bar 0:13 4:12 40:700 7f00aaaa 7f00bbbb\n") ==
           0);
     free(t);
     end_area(a);
@@ -195,8 +199,7 @@ a_full_area_hands_over_to_the_other(void)
     CHECK(full > 1000);
     CHECK(sdb_symbol_area_used_bytes(a) <= sdb_symbol_area_capacity_bytes(a));
     CHECK(sdb_symbol_area_capacity_bytes(a) - sdb_symbol_area_used_bytes(a) < 200);
-    CHECK_EQ(sdb_symbol_area_flush(a), 0);
-    sdb_symbol_area_switch(a);
+    sdb_symbol_area_switch(a); /* writes what was pending */
     CHECK_EQ(sdb_symbol_area_used_bytes(a), SDB_AREA_HEADER_BYTES);
     full_b = fill(a, full, false); /* all in memory, then one flush */
     CHECK_EQ(sdb_symbol_area_flush(a), 0);

@@ -43,6 +43,17 @@ struct sdb_symbol_area {
     uint8_t scratch[SYMBOL_MAX_BYTES]; /* the CODE being encoded: its length comes before it */
 };
 
+static void
+next_generation(struct sdb_symbol_area *a)
+{
+    a->generation++;
+    a->file_used = 0;
+    a->open_off = 0;
+    a->used = SDB_BLOCK_HEADER_BYTES;
+    memset(a->pending, 0, SDB_BLOCK_HEADER_BYTES);
+    sdb_string_table_reset(&a->strings);
+}
+
 struct sdb_symbol_area *
 sdb_symbol_area_new(void)
 {
@@ -55,7 +66,7 @@ sdb_symbol_area_new(void)
         return NULL;
     }
     a->room = FIRST_ROOM_BYTES;
-    sdb_symbol_area_switch(a); /* to generation 1 */
+    next_generation(a);
     return a;
 }
 
@@ -72,17 +83,6 @@ void
 sdb_symbol_area_attach(struct sdb_symbol_area *a, struct sdb_ring_file *file)
 {
     a->file = file;
-}
-
-void
-sdb_symbol_area_switch(struct sdb_symbol_area *a)
-{
-    a->generation++;
-    a->file_used = 0;
-    a->open_off = 0;
-    a->used = SDB_BLOCK_HEADER_BYTES;
-    memset(a->pending, 0, SDB_BLOCK_HEADER_BYTES);
-    sdb_string_table_reset(&a->strings);
 }
 
 static size_t
@@ -183,7 +183,9 @@ put_code(uint8_t *p, uint32_t code, const struct sdb_symbol *symbol, uint32_t pa
     p = sdb_varint_put(p, symbol->first_line);
     p = sdb_varint_put(p, name_bytes);
     p = put_bytes(p, symbol->name, name_bytes);
-    return put_line_runs(p, symbol);
+    p = put_line_runs(p, symbol);
+    p = sdb_varint_put(p, symbol->iseq);
+    return sdb_varint_put(p, symbol->method_entry);
 }
 
 /* Id the string will have: its own when it is there, else *next_id, which moves on. 0 for none. */
@@ -281,4 +283,11 @@ sdb_symbol_area_flush(struct sdb_symbol_area *a)
     a->used = SDB_BLOCK_HEADER_BYTES;
     memset(a->pending, 0, SDB_BLOCK_HEADER_BYTES);
     return 0;
+}
+
+void
+sdb_symbol_area_switch(struct sdb_symbol_area *a)
+{
+    (void)sdb_symbol_area_flush(a); /* its last chance; next_generation drops what is left */
+    next_generation(a);
 }

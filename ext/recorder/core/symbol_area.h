@@ -34,6 +34,8 @@ struct sdb_symbol {
     const char *path; /* "" for C */
     const char *class_name; /* "" none */
     const struct sdb_line_run *line_runs;
+    /* addresses it was named from, 0 none: keys for stacks that a dump holds as addresses */
+    uint64_t iseq, method_entry;
 };
 
 struct sdb_symbol_area *sdb_symbol_area_new(void);
@@ -45,7 +47,7 @@ void sdb_symbol_area_attach(struct sdb_symbol_area *a, struct sdb_ring_file *fil
  * paths and classes over 4096 bytes are cut at a UTF-8 boundary, line runs over 4096 are cut; runs are in
  * order of index. NULL is allowed for a text of 0 bytes. */
 int sdb_symbol_area_append(struct sdb_symbol_area *a, uint32_t code, const struct sdb_symbol *symbol);
-/* Next generation, in the other area. Flush before it: what is pending is dropped. */
+/* Next generation, in the other area. Flushes first; what cannot be written is dropped. */
 void sdb_symbol_area_switch(struct sdb_symbol_area *a);
 /* Writes what is pending. 0 or a negative error; then the bytes stay for the next flush. */
 int sdb_symbol_area_flush(struct sdb_symbol_area *a);
