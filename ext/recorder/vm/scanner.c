@@ -190,11 +190,13 @@ scanner_main(void *argument)
     struct sdb_scanner *sc = argument;
     prctl(PR_SET_NAME, "sdb scanner", 0, 0, 0);
     prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+    sc->thread = pthread_self(); /* pthread_create may not have stored it yet */
     sdb_upkeep_second(sc);
     loop(sc);
     pthread_mutex_lock(&sc->tick_lock);
     sdb_scanner_tick(sc, sdb_monotonic_ns());
     sdb_upkeep_flush(sc);
+    sc->cpu_ns = sdb_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     pthread_mutex_unlock(&sc->tick_lock);
     return NULL;
 }

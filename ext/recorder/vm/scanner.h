@@ -62,7 +62,7 @@ struct sdb_scanner {
     bool memory_short; /* near the cgroup's limit: flush at every tick */
     uint64_t process_cpu_ns, own_cpu_ns; /* Ruby 3.1: did anything run? */
     bool gc_now;
-    uint64_t symbol_bytes;
+    uint64_t cpu_ns; /* of the scanner's thread, as last read by itself */
 
     /* shared: atomic */
     uint64_t counters[SDB_COUNTER_COUNT];

@@ -153,7 +153,8 @@ void
 sdb_upkeep_second(struct sdb_scanner *sc)
 {
     sc->second_ns = sc->now_ns;
-    uint64_t cpu = sdb_clock_ns(CLOCK_THREAD_CPUTIME_ID), realtime = sdb_clock_ns(CLOCK_REALTIME);
+    if (pthread_equal(pthread_self(), sc->thread)) sc->cpu_ns = sdb_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    uint64_t cpu = sc->cpu_ns, realtime = sdb_clock_ns(CLOCK_REALTIME);
     sdb_set_counter(sc, SDB_C_CPU_NS, cpu);
     sdb_set_counter(sc, SDB_C_GVL_NS, sdb_symbolizer_gvl_ns());
     sdb_set_counter(sc, SDB_C_FRAMES_READ, sdb_walker_counters(sc->walker)->frames_read);
