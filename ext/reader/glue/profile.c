@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <ruby.h>
 #include <ruby/thread.h>
 
 #include "error.h"
