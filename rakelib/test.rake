@@ -12,6 +12,7 @@ INTEGRATION_TESTS = FileList["test/integration/test_*.rb"]
   Rake::TestTask.new(name) do |t|
     t.libs = %w[lib test]
     t.test_files = ENV["TEST"] ? FileList[ENV["TEST"]] : files
+    t.ruby_opts = ["-r./test/support/suite_reporter"]
     t.warning = true
   end
   task name => :compile
