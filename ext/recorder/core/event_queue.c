@@ -47,10 +47,11 @@ struct sdb_event_queue *
 sdb_event_queue_new(size_t ring_bytes)
 {
     struct sdb_event_queue *q;
+    void *memory;
 
     if (ring_bytes < MIN_BYTES || ring_bytes > MAX_BYTES || (ring_bytes & (ring_bytes - 1)) != 0) return NULL;
-    q = aligned_alloc(LINE, (sizeof *q + LINE - 1) / LINE * LINE);
-    if (q == NULL) return NULL;
+    if (posix_memalign(&memory, LINE, sizeof *q) != 0) return NULL;
+    q = memory;
     memset(q, 0, sizeof *q);
     q->ring = malloc(ring_bytes);
     if (q->ring == NULL) {

@@ -31,11 +31,12 @@ sdb_ring_writer_node(struct sdb_ring_writer *w, uint32_t parent, uint32_t code, 
 {
     uint32_t id = sdb_stack_tree_find(&w->tree, parent, code, where);
     bool added = false;
+    uint8_t *p;
 
     if (is_new != NULL) *is_new = false;
     if (id != 0) return id;
     /* room first: a node that is in the tree but not in the chunk would be worse than none */
-    uint8_t *p = sdb_ring_writer_room(w, 1 + 3 * SDB_VARINT_MAX);
+    p = sdb_ring_writer_room(w, 1 + 3 * SDB_VARINT_MAX);
     if (p == NULL) return 0;
     id = sdb_stack_tree_add(&w->tree, parent, code, where, &added);
     if (id == 0) {
