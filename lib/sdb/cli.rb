@@ -53,8 +53,8 @@ module Sdb
         $stdout.flush
         status
       rescue Errno::EPIPE
-        # Whoever read the answer has seen enough (`| head`). What is still in the buffer goes nowhere.
-        $stdout.reopen(File::NULL)
+        # Whoever read the answer has seen enough (`| head`).
+        discard($stdout)
         0
       end
 
@@ -86,6 +86,13 @@ module Sdb
       end
 
       private
+
+      # What is still in its buffer would show as an error at exit. reopen flushes first, and drops what fails.
+      def discard(stream)
+        stream.reopen(File::NULL)
+      rescue Errno::EPIPE
+        nil
+      end
 
       def file_of(entry) = File.join(__dir__, "cli", "#{entry.name}.rb")
 
