@@ -2,6 +2,7 @@
 
 require_relative "config"
 require_relative "errors"
+require_relative "ring"
 
 module Sdb
   # Which logs are meant: turns the RING... arguments of a command (files, dumps, directories, "latest", a pid)
@@ -9,20 +10,109 @@ module Sdb
   class LogSet
     EXTENSIONS = %w[.sdb .sdbdump].freeze
 
-    # @return [Array<String>] absolute paths, oldest first
+    class << self
+      # arguments: as typed, maybe empty: then $SDB_DIR, else ./tmp/sdb, else the user's default directory.
+      # pid: only that process' logs (the newest when several have it).
+      # NoRingError, with the places looked at, when nothing is found.
+      #: (Array[String], ?pid: Integer?, ?env: Hash, ?cwd: String) -> LogSet ! NoRingError
+      def resolve(arguments, pid: nil, env: ENV, cwd: Dir.pwd)
+        places = default_dirs(env, cwd)
+        found = arguments.empty? ? from_defaults(places) : arguments.flat_map { |a| from_argument(a, places, cwd) }
+        raise NoRingError, nothing_in(places) if found.empty?
+
+        set = new(found.uniq)
+        pid ? set.only(pid, places) : set
+      end
+
+      # Where logs are looked for when nothing else was said, first choice first.
+      #: (?Hash, ?String) -> Array[String]
+      def default_dirs(env = ENV, cwd = Dir.pwd)
+        own = env["SDB_DIR"].to_s
+        return [File.expand_path(own, cwd)] unless own.empty?
+
+        [File.join(cwd, "tmp", "sdb"), Config.user_dir]
+      end
+
+      private
+
+      # The first of them that holds any.
+      def from_defaults(places)
+        places.each do |dir|
+          files = in_directory(dir)
+          return files unless files.empty?
+        end
+        []
+      end
+
+      def from_argument(argument, places, cwd)
+        path = File.expand_path(argument.to_s, cwd)
+        return filled(in_directory(path), path) if File.directory?(path)
+        return [path] if File.exist?(path)
+        return [new(filled(from_defaults(places), *places)).newest] if argument.to_s == "latest"
+        return pid_files(argument.to_i, places) if argument.to_s.match?(/\A\d+\z/)
+
+        raise NoRingError, "no such file or directory: #{argument}"
+      end
+
+      def pid_files(pid, places)
+        new(filled(from_defaults(places), *places)).only(pid, places).paths
+      end
+
+      def filled(files, *places)
+        files.empty? ? raise(NoRingError, nothing_in(places)) : files
+      end
+
+      def in_directory(dir)
+        Dir.children(dir).select { |name| EXTENSIONS.include?(File.extname(name)) }.sort.map { |name| File.join(dir, name) }
+                         .select { |path| File.file?(path) }
+      rescue Errno::ENOENT, Errno::ENOTDIR, Errno::EACCES
+        []
+      end
+
+      def nothing_in(places)
+        "no log in #{places.join(" or ")}; start the program with `sdb record -- COMMAND`, with SDB=1 or -rsdb/auto"
+      end
+    end
+
+    # @return [Array<String>] absolute paths, oldest first (by the start of the process); unreadable ones last
     attr_reader :paths
 
-    # arguments: as typed, maybe empty: then $SDB_DIR, else ./tmp/sdb, else the user's default directory.
-    # pid: only that process' logs (the newest when several have it).
-    # NoRingError, with the places looked at, when nothing is found.
-    #: (Array[String], ?pid: Integer?, ?env: Hash, ?cwd: String) -> LogSet ! NoRingError
-    def self.resolve(arguments, pid: nil, env: ENV, cwd: Dir.pwd); end
+    def initialize(paths)
+      @warnings = []
+      readable, unreadable = paths.map { |path| [path, read(path)] }.partition(&:last)
+      sorted = readable.sort_by { |path, ring| [ring.start_realtime_ns, path] }
+      @rings = sorted.map(&:last).freeze
+      @paths = (sorted + unreadable).map { |path, _| path.dup.freeze }.freeze
+      @warnings.freeze
+    end
 
-    # One Ring per readable file; unreadable ones are in #warnings.
+    # One Ring per readable file, in the order of #paths; unreadable ones are in #warnings.
     #: () -> Array[Ring]
-    def rings; end
+    attr_reader :rings
 
     #: () -> Array[String]
-    def warnings; end
+    attr_reader :warnings
+
+    # Path of the one that began last.
+    #: () -> String
+    def newest = @rings.empty? ? paths.last : @rings.last.path
+
+    # The newest log of that process alone.
+    #: (Integer, Array[String]) -> LogSet ! NoRingError
+    def only(pid, places = [])
+      ring = @rings.reverse.find { |r| r.pid == pid }
+      raise NoRingError, ["no log of process #{pid}", *places].join(" in ").squeeze(" ") if ring.nil?
+
+      LogSet.new([ring.path])
+    end
+
+    private
+
+    def read(path)
+      Ring.read(path)
+    rescue FormatError, SystemCallError => e
+      @warnings << (e.message.include?(path) ? e.message : "#{path}: #{e.message}")
+      nil
+    end
   end
 end

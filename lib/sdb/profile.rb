@@ -23,11 +23,23 @@ module Sdb
   #   focus:          Regexp or text: only stacks with a matching function
   #   hide:           Regexp or text: matching frames are left out, their time goes to the caller
   #   only_app:       true: frames outside the app's own directory are left out likewise
+  #   own:            true: with sdb's own thread, which else is left out everywhere
   #
-  # A value that makes no sense raises Sdb::FilterError.
+  # A value that makes no sense, or names what the logs do not hold, raises Sdb::FilterError.
   class Profile
     METRICS = %i[wall cpu gvl_wait blocked gc].freeze
     STATES = %w[running gvl_wait blocked gc unknown].freeze
+    GAPS = { 0 => "lost", 1 => "late", 2 => "fork", 3 => "write", 4 => "paused" }.freeze
+
+    require_relative "profile/data"
+    require_relative "profile/selection"
+    require_relative "profile/span_answers"
+    require_relative "profile/answers"
+
+    include Answers
+
+    # @return [Array<String>]
+    attr_reader :paths
 
     # paths: Array of ring files or dumps.
     # window: Range of Integer as from:/to: above; when given only chunks that overlap it are read, which
@@ -36,108 +48,122 @@ module Sdb
     def initialize(paths, window: nil)
       @paths = paths.map { |path| path.to_s.dup.freeze }.freeze
       @window = window
+      @unreadable = []
     end
 
-    # @return [Array<String>]
-    attr_reader :paths
+    # The logs, in the order of #paths. Files that could not be read are not here but in #warnings; when none
+    # could, the first one's error is raised.
+    #: () -> Array[Ring] ! FormatError
+    def rings = data.rings
 
-    # The logs, in the order of #paths. Files that could not be read are not here but in #warnings.
-    #: () -> Array[Ring]
-    def rings; end
-
-    # What was wrong or missing in the logs, one line each: "x.sdb: lapped while read: 3 chunks lost".
+    # What was wrong or missing in the logs, one line each: "x.sdb: 3 chunks overwritten while they were read".
     #: () -> Array[String]
-    def warnings; end
+    def warnings
+      loaded = data
+      @unreadable + loaded.rings.each_index.flat_map { |n| ring_warnings(loaded.rings[n], loaded.ring_rows[n]) }
+    end
 
     # Integer ns from the earliest start to the last instant known.
     #: () -> Integer
-    def duration_ns; end
+    def duration_ns = data.end_ns
 
-    # {torn:, torn_top:, gc:, unresolved:, queue_full:, ring:, gap_ns:} over all logs.
+    # ns on the common line at which ring `number` has its zero: segment_columns' times less this are ring times.
+    #: (Integer) -> Integer
+    def base_ns(number) = data.ring_rows.fetch(number)[:base]
+
+    # {torn:, torn_top:, gc:, unresolved:, queue_full:, ring:, gap_ns:} over all logs, as their recorders
+    # counted since they began.
     #: () -> Hash[Symbol, Integer]
-    def lost; end
+    def lost
+      rings.map(&:lost).reduce { |a, b| a.merge(b) { |_, x, y| x + y } } || {}
+    end
 
-    # `sdb functions`
-    #: (?metric: Symbol, **untyped) -> Functions ! FilterError
-    def functions(metric: :wall, **filters); end
-
-    # `sdb lines FILE`. path: as recorded, or a unique end of it ("models/user.rb"); none matching: FilterError.
-    #: (String, ?metric: Symbol, **untyped) -> Lines ! FilterError
-    def lines(path, metric: :wall, **filters); end
-
-    # Paths in which time was spent, for completion and suggestions.
-    #: (**untyped) -> Array[String]
-    def source_paths(**filters); end
-
-    # `sdb threads`
-    #: (**untyped) -> Threads ! FilterError
-    def threads(**filters); end
-
-    # `sdb tree`. lines: true gives a node a line, false one per function. min_ns drops smaller nodes.
-    #: (?metric: Symbol, ?lines: bool, ?min_ns: Integer, **untyped) -> Tree ! FilterError
-    def tree(metric: :wall, lines: false, min_ns: 0, **filters); end
-
-    # `sdb callers F`. function: name or Regexp.
-    #: (String | Regexp, ?metric: Symbol, **untyped) -> Callers ! FilterError
-    def callers(function, metric: :wall, **filters); end
-
-    # `sdb export collapsed` without the formatting: yields (process label, thread label, frames root first,
-    # Integer ns) for each distinct stack, in a stable order.
-    #: (?metric: Symbol, **untyped) { (String, String, Array[Frame], Integer) -> void } -> void
-    def each_stack(metric: :wall, **filters); end
-
-    # The text of `sdb export collapsed`. lines: true adds " path:line" to frames.
-    #: (?metric: Symbol, ?lines: bool, **untyped) -> String
-    def collapsed(metric: :wall, lines: false, **filters); end
-
-    # All spans in order of their start. roots: true leaves out spans inside others. Blame is empty here.
-    #: (?roots: bool, **untyped) -> Spans ! FilterError
-    def spans(roots: false, **filters); end
-
-    # `sdb slow`: root spans, slowest first, with blame.
-    #: (?limit: Integer, **untyped) -> Spans ! FilterError
-    def slow(limit: 20, **filters); end
-
-    # `sdb request ID`: the span with that request id (the longest when several have it) and its runs;
-    # FilterError when there is none.
-    #: (String, **untyped) -> Request ! FilterError
-    def request(id, **filters); end
-
-    # `sdb stacks`: what every thread did at an instant (as from:), default the last one known.
-    #: (?at: Integer | Time | String | nil, ?pid: Integer?, **untyped) -> Stacks
-    def stacks(at: nil, **filters); end
-
-    # Threads as recorded, by order of birth, filters or not.
+    # Threads as recorded, by order of birth within a ring, filters or not.
     #: () -> Array[ThreadInfo]
-    def thread_infos; end
-
-    # Yields each stretch of a thread on one stack in one state, thread by thread in order of time.
-    #: (**untyped) { (Segment) -> void } -> void
-    def each_segment(**filters); end
-
-    # The same in bulk, as packed native-endian columns for exporters and the HTML report (see #segment_columns
-    # in FORMAT of Columns below): {count:, thread: u32, start_ns: u64, duration_ns: u64, stack: u32, state: u8,
-    # cpu_ns: u64}. start_ns counts from the start of the earliest log (#base_ns of the ring subtracted gives
-    # ring time). Filters focus, hide and only_app do not apply.
-    #: (**untyped) -> Hash[Symbol, String | Integer]
-    def segment_columns(**filters); end
-
-    # The dictionaries behind segment_columns:
-    # {stack_parent: u32s, stack_frame: u32s, frame_function: u32s, frame_line: u32s,
-    #  functions: [[name, path, line], ...]}; stack 0 is the empty stack; parents come before children.
-    #: () -> Hash[Symbol, untyped]
-    def dictionaries; end
+    def thread_infos = data.threads
 
     #: () -> Array[Gap]
-    def gaps; end
+    def gaps
+      data.native.gaps.map do |ring, at, ns, reason|
+        Gap.new(ring: ring, start_ns: data.ring_time(ring, at), duration_ns: ns, reason: GAPS.fetch(reason, "late"))
+      end
+    end
 
     #: () -> Array[GcRun]
-    def gc_runs; end
+    def gc_runs
+      data.native.gcs.map do |ring, thread, flags, at, ns, count, live, malloc|
+        phases = { 1 => "major", 2 => "mark", 4 => "sweep", 8 => "compact" }.select { |bit, _| flags.anybits?(bit) }.values
+        GcRun.new(ring: ring, thread: thread, phase: phases.join(" "), start_ns: data.ring_time(ring, at), duration_ns: ns,
+                  count: count, heap_live: live, malloc_increase: malloc)
+      end
+    end
 
     #: () -> Array[Memory]
-    def memory; end
+    def memory
+      data.native.memory.map do |ring, at, rss, cgroup, limit|
+        Memory.new(ring: ring, at_ns: data.ring_time(ring, at), rss_bytes: rss, cgroup_bytes: cgroup, limit_bytes: limit)
+      end
+    end
 
     #: () -> Array[Mark]
-    def marks; end
+    def marks
+      data.native.marks.filter_map do |ring, at, text, level, _|
+        Mark.new(ring: ring, at_ns: data.ring_time(ring, at), text: data.text(text)) if level.zero?
+      end
+    end
+
+    # Warnings that memory ran short: percent of the limit, and figures by name.
+    #: () -> Array[PreOom]
+    def pre_ooms
+      data.native.marks.filter_map do |ring, at, _, level, values|
+        next if level.zero?
+
+        PreOom.new(ring: ring, at_ns: data.ring_time(ring, at), percent: level,
+                   values: values.transform_keys { |key| data.text(key) })
+      end
+    end
+
+    # The recorder's own counters over time, about one a second: cumulative values by Ring::COUNTERS' names.
+    #: () -> Array[CounterSample]
+    def counter_samples
+      data.native.counters.map do |ring, at, *values|
+        CounterSample.new(ring: ring, at_ns: data.ring_time(ring, at), values: Ring::COUNTERS.zip(values).to_h)
+      end
+    end
+
+    private
+
+    def data
+      @data ||= load
+    end
+
+    def load
+      opened = @paths.filter_map { |path| open_log(path) }
+      raise @first_error if opened.empty? && @first_error
+
+      rings = opened.map { |path, log| Ring.new(path, log) }
+      Data.new(rings, opened.map(&:last), @window)
+    ensure
+      opened&.each { |_, log| log.close }
+    end
+
+    def open_log(path)
+      [path, Ring.open_log(path)]
+    rescue FormatError, SystemCallError => e
+      @first_error ||= e
+      @unreadable << (e.message.include?(path) ? e.message : "#{path}: #{e.message}")
+      nil
+    end
+
+    LOSSES = {
+      chunks_missing: "%d chunks are missing in the middle", chunks_lapped: "%d chunks were overwritten while they were read",
+      chunks_damaged: "%d chunks are damaged and read in part", records_ignored: "%d records make no sense and were left out"
+    }.freeze
+
+    def ring_warnings(ring, row)
+      lines = LOSSES.filter_map { |name, text| format(text, row[name]) if row[name].positive? }
+      lines << "the file is shorter than it says: truncated" if ring.truncated?
+      lines.map { |line| "#{File.basename(ring.path)}: #{line}" }
+    end
   end
 end

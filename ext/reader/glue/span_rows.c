@@ -166,6 +166,16 @@ intersect(VALUE self, VALUE left, VALUE right)
     return rb_sdb_take_rows(out, n, sizeof(*out));
 }
 
+/* Intervals in any order, sorted and joined */
+static VALUE
+normalize(VALUE self, VALUE intervals)
+{
+    VALUE copy = rb_str_new(RSTRING_PTR(StringValue(intervals)), RSTRING_LEN(intervals));
+    size_t n = sdb_intervals_normalize((struct sdb_interval *)RSTRING_PTR(copy),
+                                       (size_t)RSTRING_LEN(copy) / sizeof(struct sdb_interval));
+    return rb_str_substr(copy, 0, (long)(n * sizeof(struct sdb_interval)));
+}
+
 /* A thread from t0 to t1 */
 static VALUE
 interval(VALUE self, VALUE thread, VALUE t0, VALUE t1)
@@ -217,6 +227,7 @@ rb_sdb_init_spans(VALUE profile)
     rb_define_method(profile, "span_intervals", span_intervals, 1);
     rb_define_method(profile, "tag_intervals", tag_intervals, 2);
     rb_define_method(profile, "intersect", intersect, 2);
+    rb_define_method(profile, "normalize", normalize, 1);
     rb_define_method(profile, "interval", interval, 3);
     rb_define_method(profile, "blame", blame, 2);
     rb_define_method(profile, "span_at", span_at, 2);

@@ -67,5 +67,7 @@ module Sdb
     class GcRun < Value.of(:ring, :thread, :phase, :start_ns, :duration_ns, :count, :heap_live, :malloc_increase); end
     class Memory < Value.of(:ring, :at_ns, :rss_bytes, :cgroup_bytes, :limit_bytes); end
     class Mark < Value.of(:ring, :at_ns, :text); end
+    class PreOom < Value.of(:ring, :at_ns, :percent, :values); end
+    class CounterSample < Value.of(:ring, :at_ns, :values); end
   end
 end

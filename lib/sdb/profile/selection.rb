@@ -1,0 +1,223 @@
+# frozen_string_literal: true
+
+require_relative "../errors"
+require_relative "data"
+require_relative "instants"
+
+module Sdb
+  class Profile
+    # The filters of a question, checked and made into what the native profile takes. Immutable.
+    #
+    # Who is concerned (pid, thread) becomes a byte per thread; spans (endpoint, request, trace, min_duration,
+    # percentile) and tags become intervals of threads; function patterns become a byte per function, matched
+    # here once per function and not per sample.
+    class Selection
+      NAMES = %i[from to last pid thread endpoint request trace tag state min_duration percentile focus hide only_app
+                 own].freeze
+      FOCUS = 1
+      HIDE = 2
+      ALL_STATES = 0b11111
+
+      # @param data [Data]
+      # filters: see Profile. own: true takes sdb's own thread in.
+      def initialize(data, **filters)
+        unknown = filters.keys - NAMES
+        raise FilterError, "unknown filter #{unknown.join(", ")} (there are #{NAMES.join(", ")})" unless unknown.empty?
+
+        @data = data
+        @filters = filters.compact
+        @instants = Instants.new(data)
+        @from, @to = range
+        @threads = thread_mask
+      end
+
+      attr_reader :from, :to
+
+      # [from, to, threads, intervals, states, marks, focus] as rb_sdb_selection wants it.
+      #: () -> Array[untyped]
+      def native
+        @native ||= [from, to, @threads, intervals, states, function_marks, @filters.key?(:focus)].freeze
+      end
+
+      # The same without function patterns.
+      def unmarked
+        @unmarked ||= [*native[0, 5], nil, false].freeze
+      end
+
+      # Only these intervals of time, in all states and functions.
+      def self.of_intervals(intervals)
+        [0, nil, nil, intervals, ALL_STATES, nil, false].freeze
+      end
+
+      def thread?(number) = @threads.getbyte(number) == 1
+
+      # A byte per function: HIDE where its frames are left out. nil when none is.
+      attr_reader :marks
+
+      # Numbers of the spans that the span filters and tags name, by begin. roots: nil lets the filters decide:
+      # durations and percentiles are of root spans, unless an endpoint, request or trace is named.
+      #: (?roots: bool?) -> Array[Integer]
+      def spans(roots: nil)
+        named = %i[endpoint request trace].any? { |name| @filters.key?(name) }
+        roots = !named if roots.nil?
+        @data.native.spans_find(endpoint_names, @filters[:request]&.to_s, @filters[:trace]&.to_s, span_tags, roots,
+                                min_duration, percentile, from, to, span_threads)
+      end
+
+      private
+
+      def range
+        from = @filters.key?(:from) ? @instants.parse(@filters[:from]) : 0
+        to = @filters.key?(:to) ? @instants.parse(@filters[:to]) : nil
+        if @filters.key?(:last)
+          raise FilterError, "give last or from, not both" if @filters.key?(:from)
+
+          from = [(to || @data.end_ns) - Instants.duration(@filters[:last]), 0].max
+        end
+        raise FilterError, "from is after to" if to && from > to
+
+        [from, to]
+      end
+
+      def thread_mask
+        pids = Array(@filters[:pid]).map { |pid| Integer(pid, exception: false) || raise(FilterError, "not a pid: #{pid.inspect}") }
+        mask = @data.threads.each_with_index.map do |info, number|
+          (@filters[:own] || !info.own) && (pids.empty? || pids.include?(info.pid)) && named?(info, number) ? 1 : 0
+        end
+        check_found(mask, pids)
+        mask.pack("C*")
+      end
+
+      def named?(info, number)
+        wanted = @filters[:thread]
+        wanted.nil? || (wanted.is_a?(Integer) ? info.tid == wanted : wanted.to_s == @data.thread_name(number) || wanted.to_s == info.tid.to_s)
+      end
+
+      def check_found(mask, pids)
+        return if mask.include?(1) || @data.threads.empty?
+
+        missing = pids - @data.rings.map(&:pid)
+        raise FilterError, "no process #{missing.join(", ")} in these logs (there are #{@data.rings.map(&:pid).uniq.join(", ")})" unless missing.empty?
+        return unless @filters[:thread]
+
+        names = @data.threads.each_index.filter_map { |n| @data.thread_name(n) }.uniq.first(10)
+        raise FilterError, "no thread #{@filters[:thread]} in these logs (there are #{names.join(", ")})"
+      end
+
+      def states
+        wanted = @filters[:state] or return ALL_STATES
+        names = wanted.is_a?(Array) ? wanted.map(&:to_s) : wanted.to_s.split(",").map(&:strip)
+        names.sum do |name|
+          index = STATES.index(name) or raise FilterError, "no state #{name} (there are #{STATES.join(", ")})"
+          1 << index
+        end
+      end
+
+      # nil: no condition on spans or tags.
+      def intervals
+        parts = []
+        parts << @data.native.span_intervals(spans) if span_filters?
+        tags.each { |key, value| parts << tagged(key, value) }
+        parts.reduce { |left, right| @data.native.intersect(left, right) }
+      end
+
+      def span_filters?
+        %i[endpoint request trace min_duration percentile].any? { |name| @filters.key?(name) }
+      end
+
+      # Spans and threads with the tag; all threads of a process that was started with it.
+      def tagged(key, value)
+        intervals = @data.native.tag_intervals(key, value)
+        rings = rings_tagged(key, value)
+        return intervals if rings.empty?
+
+        whole = @data.threads.each_index.select { |n| rings.include?(@data.threads[n].ring) }
+                     .map { |n| @data.native.interval(n, 0, (1 << 64) - 1) }
+        @data.native.normalize([intervals, *whole].join)
+      end
+
+      def rings_tagged(key, value)
+        @data.rings.each_index.select { |n| @data.rings[n].tags[key] == value }
+      end
+
+      def tags
+        @tags ||= [@filters[:tag]].flatten(1).compact.flat_map do |tag|
+          next tag.map { |key, value| [key.to_s, value.to_s] } if tag.is_a?(Hash)
+
+          key, value = tag.to_s.split("=", 2)
+          raise FilterError, "not k=v: #{tag}" if value.nil? || key.empty?
+
+          [[key, value]]
+        end
+      end
+
+      # Tags of whole processes are no tags of their spans: those leave by their threads.
+      def span_tags
+        tags.reject { |key, value| rings_tagged(key, value).any? }
+      end
+
+      def span_threads
+        rings = tags.map { |key, value| rings_tagged(key, value) }.reject(&:empty?).reduce(:&)
+        return @threads if rings.nil?
+
+        @data.threads.each_with_index.map { |info, n| thread?(n) && rings.include?(info.ring) ? 1 : 0 }.pack("C*")
+      end
+
+      def endpoint_names
+        wanted = @filters[:endpoint] or return
+        names = @data.native.span_names
+        numbers = names.select { |_, name| wanted.is_a?(Regexp) ? @data.text(name).match?(wanted) : @data.text(name) == wanted.to_s }
+        return numbers.map(&:first) unless numbers.empty?
+
+        known = names.map { |_, name| @data.text(name) }.reject(&:empty?).sort.first(10)
+        raise FilterError, "no endpoint #{wanted.inspect} in these logs#{" (there are #{known.join(", ")})" unless known.empty?}"
+      end
+
+      def min_duration
+        @filters.key?(:min_duration) ? Instants.duration(@filters[:min_duration]) : 0
+      end
+
+      def percentile
+        return -1.0 unless @filters.key?(:percentile)
+
+        value = Float(@filters[:percentile], exception: false)
+        raise FilterError, "not a percentile: #{@filters[:percentile].inspect}" unless value&.between?(0, 100)
+
+        value
+      end
+
+      def function_marks
+        focus = pattern(:focus)
+        hide = pattern(:hide)
+        roots = @filters[:only_app] ? app_roots : nil
+        return unless focus || hide || roots
+
+        @marks = @data.functions.each_with_index.map do |function, number|
+          mark = focus&.match?(function.name) ? FOCUS : 0
+          mark |= HIDE if hide&.match?(function.name) || (roots && number >= Data::FIXED_FUNCTIONS && !app?(function, roots))
+          mark
+        end.pack("C*")
+      end
+
+      def pattern(name)
+        value = @filters[name]
+        value.is_a?(String) ? Regexp.new(value) : value
+      rescue RegexpError => e
+        raise FilterError, "#{name}: #{e.message}"
+      end
+
+      # Where the app lies: as recorded; a log without that: what is not in a gem or Ruby's own library.
+      def app_roots
+        @data.rings.filter_map { |ring| ring.text["app_root"] }.uniq.map { |root| "#{root.chomp("/")}/" }
+      end
+
+      LIBRARY = %r{/gems/|/rubygems/|/lib/ruby/|/vendor/bundle/|\A<internal:|\A\(eval}
+
+      def app?(function, roots)
+        return false if function.path.empty? || function.path.match?(LIBRARY)
+
+        roots.empty? || !function.path.start_with?("/") || roots.any? { |root| function.path.start_with?(root) }
+      end
+    end
+  end
+end
