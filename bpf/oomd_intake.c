@@ -243,7 +243,7 @@ oomd_intake_read(struct oomd_intake *in, uint64_t now_ns)
         if (count) oomd_descriptor_discard(fds[0]); /* there was no room for one: never */
 
         struct user *u = user_of(in, uid, now_ns);
-        bool take = pid > 0 && may_send(u, now_ns);
+        bool take = pid > 0 && (may_send(u, now_ns) || uid == 0); /* root needs no door */
         m = (struct msghdr){.msg_iov = &data, .msg_iovlen = 1, .msg_control = take ? control.bytes : NULL,
                             .msg_controllen = take ? sizeof control.bytes : 0};
         ssize_t n = recvmsg(in->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);

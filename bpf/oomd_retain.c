@@ -104,7 +104,7 @@ next_to_go(const struct dumps *all)
     return best;
 }
 
-/* Removes dumps while `enough` says that it is not. */
+/* Removes dumps down to `keep`, and more until `free_bytes` are free. */
 static int
 prune(int dir_fd, const struct oomd_budget *keep, uint64_t free_bytes, uint64_t *freed)
 {
@@ -134,11 +134,11 @@ prune(int dir_fd, const struct oomd_budget *keep, uint64_t free_bytes, uint64_t 
 }
 
 int
-oomd_retain(int dir_fd, const struct oomd_budget *budget, uint64_t coming_bytes)
+oomd_retain(int dir_fd, const struct oomd_budget *budget, uint64_t coming_files, uint64_t coming_bytes)
 {
     struct oomd_budget keep = {
         .bytes = budget->bytes > coming_bytes ? budget->bytes - coming_bytes : 0,
-        .files = budget->files > 0 ? budget->files - 1 : 0,
+        .files = budget->files > coming_files ? budget->files - coming_files : 0,
     };
     uint64_t freed;
     return prune(dir_fd, &keep, 0, &freed);

@@ -15,8 +15,8 @@ struct oomd_budget {
     uint64_t bytes, files;
 };
 
-/* Makes room for one more file of `coming` bytes. Returns how many dumps were removed. */
-int oomd_retain(int dir_fd, const struct oomd_budget *budget, uint64_t coming_bytes);
+/* Makes room for what is on its way: so many files, so many bytes together. Returns how many were removed. */
+int oomd_retain(int dir_fd, const struct oomd_budget *budget, uint64_t coming_files, uint64_t coming_bytes);
 
 /* For a full disk: removes dumps until `bytes` are freed or none is left. Returns the bytes freed. */
 uint64_t oomd_retain_free(int dir_fd, uint64_t bytes);

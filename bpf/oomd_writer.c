@@ -31,6 +31,7 @@ struct job {
     int fd;
     bool again; /* the second try, after room was made */
     uint64_t begun_ns, ring_bytes;
+    uint64_t disk_bytes; /* that it will take, about */
     struct oomd_victim *victim;
     char unfinished[160], name[160];
 };
@@ -158,6 +159,18 @@ launch(struct oomd_writer *w, struct job *j)
     return j->pid > 0 ? 0 : -1;
 }
 
+static void
+keep_budget(struct oomd_writer *w, const struct job *with)
+{
+    uint64_t files = 1, bytes = with->disk_bytes;
+    for (int i = 0; i < JOBS_MAX; i++) {
+        if (w->jobs[i].pid == 0) continue;
+        files++;
+        bytes += w->jobs[i].disk_bytes;
+    }
+    oomd_retain(w->dir_fd, &w->options->budget, files, bytes);
+}
+
 void
 oomd_writer_start(struct oomd_writer *w, struct oomd_victim *v, uint64_t now_ns)
 {
@@ -175,7 +188,8 @@ oomd_writer_start(struct oomd_writer *w, struct oomd_victim *v, uint64_t now_ns)
     }
     if (fstat(p->ring_fd, &ring) == 0 && ring.st_size > 0) j->ring_bytes = (uint64_t)ring.st_size;
     if (j->ring_bytes > w->options->max_ring_bytes) j->ring_bytes = w->options->max_ring_bytes;
-    oomd_retain(w->dir_fd, &w->options->budget, (uint64_t)ring.st_blocks * 512 + BESIDE_RING_BYTES);
+    j->disk_bytes = (uint64_t)ring.st_blocks * 512 + BESIDE_RING_BYTES;
+    keep_budget(w, j);
     if (launch(w, j) != 0) {
         oomd_log("no dump of pid %u (%s): %s", p->tgid, p->service, strerror(errno));
         forget(w, j);

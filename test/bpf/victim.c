@@ -7,7 +7,7 @@
  *     victim MODE THREADS FRAMES SOCKET RING_DIR [HOLD_MIB]
  *
  * MODE spin | sleep: its threads do that for ever. hog: as sleep, and the main thread takes memory as soon as a
- * line is read from stdin. trigger: no ring, no table, only takes memory then. Prints "ready" when registered.
+ * line is read from stdin. exec: becomes `sleep 60` when told. trigger: no ring, no table, only takes memory then. Prints "ready" when registered.
  *
  * Frame i of thread t (newest is 0): iseq 0x10000 * (t + 1) + 16 * i, pc iseq + 8, method iseq + 1,
  * env 0x11110001.
@@ -168,6 +168,10 @@ main(int argc, char **argv)
     if (strcmp(mode, "hog") == 0) {
         if (fgets(line, sizeof line, stdin)) hog();
         return 0;
+    }
+    if (strcmp(mode, "exec") == 0) {
+        if (fgets(line, sizeof line, stdin)) execlp("sleep", "sleep", "60", (char *)NULL);
+        return 5;
     }
     if (strcmp(mode, "repeat") == 0) { /* as the scanner does: until it is killed */
         for (;; usleep(50000)) {
