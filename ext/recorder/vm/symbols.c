@@ -205,7 +205,7 @@ sdb_symbol_make(const struct sdb_layout *layout, const struct sdb_young *young)
     static struct sdb_line_run runs[MAX_LINE_RUNS];
     VALUE iseq = (VALUE)young->iseq, ment = (VALUE)(young->ment & ~(uint64_t)SDB_CODE_BMETHOD);
     bool bmethod_body = young->ment & SDB_CODE_BMETHOD;
-    struct sdb_symbol s = {.kind = SDB_CODE_INVALID};
+    struct sdb_symbol s = {.kind = SDB_CODE_INVALID, .iseq = (uint64_t)iseq, .method_entry = (uint64_t)ment};
     name.n = path.n = class.n = 0;
 
     uint64_t base = 0;

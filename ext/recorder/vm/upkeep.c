@@ -127,10 +127,12 @@ sdb_upkeep_flush(struct sdb_scanner *sc)
 {
     sc->flushed_ns = sc->now_ns;
     /* names first: a stack on the file may then be without a name only when it never had one */
-    if (sdb_symbol_area_flush(sc->symbols) != 0 || sdb_ring_writer_flush(sc->writer) != 0) {
+    int names = sdb_symbol_area_flush(sc->symbols), records = sdb_ring_writer_flush(sc->writer);
+    if (names != 0 || records != 0) {
         sdb_set_counter(sc, SDB_C_WRITE_ERRNO, (uint64_t)sc->file.last_errno);
     }
-    sdb_set_counter(sc, SDB_C_LOST_RING, sdb_ring_writer_blocks_lost(sc->writer));
+    sdb_set_counter(sc, SDB_C_LOST_RING,
+                    sdb_ring_writer_blocks_lost(sc->writer) + sdb_ring_writer_records_dropped(sc->writer));
 }
 
 static void
