@@ -48,6 +48,7 @@ VALUE rb_sdb_take_rows(void *data, size_t n, size_t size);
 
 void rb_sdb_init_log(VALUE native);
 void rb_sdb_init_profile(VALUE native);
+void rb_sdb_init_dump_frames(VALUE native); /* after log */
 void rb_sdb_init_tables(VALUE profile);
 void rb_sdb_init_sums(VALUE profile);
 void rb_sdb_init_spans(VALUE profile);

@@ -51,5 +51,6 @@ Init_sdb_reader(void)
 {
     VALUE native = rb_define_module_under(rb_define_module("Sdb"), "Native");
     rb_sdb_init_log(native);
+    rb_sdb_init_dump_frames(native);
     rb_sdb_init_profile(native);
 }
