@@ -19,6 +19,11 @@ const VIEWS = {
   help: ["small", "", async (page) => page.click("#help-open")],
   "a wrong pattern": ["small", "#q=(", async () => {}],
   empty: ["empty", "", async () => {}],
+  "stack chart": ["span", "", async () => {}],
+  "stack chart, zoomed": ["span", "#a=40000000&b=90000000&q=total", async (page) => page.focus("#graph")],
+  runs: ["span", "#tab=runs", async () => {}],
+  holders: ["span", "#tab=holders", async () => {}],
+  "stack chart, hostile": ["span_hostile", "", async () => {}],
 };
 
 for (const colorScheme of ["light", "dark"]) {

@@ -8,6 +8,7 @@
 
 require "json"
 require_relative "../../lib/sdb/report/flamegraph"
+require_relative "span_fixture"
 
 module BrowserFixture
   FACTS = {
@@ -264,11 +265,8 @@ module BrowserFixture
         strings: data.strings, funcs: data.funcs, stacks: data.stacks, cells: data.cells, threads: data.threads
       ))
     end
-    shell = StringIO.new
-    Sdb::Report::FlameGraph.render(empty, shell, title: "")
-    puts JSON.generate(shell_bytes: shell.string.bytesize)
+    SpanFixture.write(directory)
   end
 end
 
-require "stringio"
 BrowserFixture.write(ARGV.fetch(0)) if $PROGRAM_NAME == __FILE__

@@ -72,7 +72,7 @@ test("the policy in the page refuses a script, a style, an image, a request and 
   }).catch((error) => assert.match(error.message, /^the page complained: .*(Content Security Policy|TrustedHTML|Trusted)/)));
 
 test("the file holds no address and its text cannot end its own elements", () => {
-  for (const name of ["small", "hostile", "rails"]) {
+  for (const name of ["small", "hostile", "rails", "span", "span_hostile"]) {
     const html = readFileSync(join(pages(), name + ".html"), "utf8");
     assert.doesNotMatch(html, /https?:\/\//);
     assert.doesNotMatch(html, /\b(?:src|href)=/);

@@ -10,7 +10,7 @@ module Sdb
     # The flame graph as one HTML file that opens from disk, with no network and no server.
     module FlameGraph
       STYLES = %w[base.css views.css].freeze
-      SCRIPTS = %w[base.js theme.js palette.js facts.js keys.js surface.js box_canvas.js flame_model.js flame_tree.js
+      SCRIPTS = %w[base.js theme.js palette.js facts.js keys.js fields.js surface.js box_canvas.js flame_model.js flame_tree.js
                    flame_reversed.js flame_stats.js flame_canvas.js flame_table.js flame_parts.js flamegraph.js].freeze
 
       module_function

@@ -6,7 +6,8 @@
 //   look(id)       -> { fill, texture, labels, bold, faded, hit } (hit: undefined without a search)
 //   caller(id), callee(id) -> where walking up and down leads, or undefined
 //   home()         -> the row to scroll to
-//   lanes          -> optional { height, paint(context, width) }: stays in sight above the rows
+//   lanes          -> optional { height, paint(context, width), hover(x, y, event) }: stays in sight above the rows
+//   overlay(context, width, height) -> optional: drawn over everything
 sdb.boxCanvas = (host, source, { onSelect, onClick, onHover }) => {
   const ROW = 20;
   const FAMILY = 'system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", sans-serif';
@@ -66,6 +67,7 @@ sdb.boxCanvas = (host, source, { onSelect, onClick, onHover }) => {
       context.font = "12px " + FAMILY;
       source.lanes.paint(context, width);
     }
+    if (source.overlay) source.overlay(context, width, height);
   }
 
   function outline(context, { x, y, w, h }, color, thick) {
@@ -144,7 +146,11 @@ sdb.boxCanvas = (host, source, { onSelect, onClick, onHover }) => {
     host.classList.toggle("pointing", id >= 0);
     onHover(id, event);
   }
-  host.addEventListener("pointermove", (event) => hover(boxAt(...surface.at(event)), event));
+  host.addEventListener("pointermove", (event) => {
+    const [x, y] = surface.at(event);
+    hover(boxAt(x, y), event);
+    if (y < top) source.lanes.hover(x, y, event);
+  });
   host.addEventListener("pointerleave", () => hover(-1));
   host.addEventListener("click", (event) => {
     const id = boxAt(...surface.at(event));
@@ -154,6 +160,7 @@ sdb.boxCanvas = (host, source, { onSelect, onClick, onHover }) => {
   return {
     walk, nextHit, select, layout, scrollHome,
     redraw: surface.redraw,
+    width: surface.width,
     at: surface.at,
     selected: () => selected,
     // After a change of what is shown: `wanted` if it is drawn, else `otherwise` gets selected.

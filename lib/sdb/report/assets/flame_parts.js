@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The parts around the flame graph: controls, breadcrumb, tooltip, and the strip about the selected box.
 sdb.controls = (model, { change, act }) => {
-  const FIELDS = { q: "search", f: "focus", h: "hide" };
   const form = sdb.byId("controls");
-  const typed = new Set(); // fields whose text has not been taken yet
+  const fields = sdb.patternFields({ q: "search", f: "focus", h: "hide" }, sdb.byId("graph"), change);
   form.addEventListener("submit", (event) => event.preventDefault());
 
   sdb.byId("metrics").append(
@@ -33,34 +32,10 @@ sdb.controls = (model, { change, act }) => {
     if (id === "thread") change({ t: value, z: "" });
     if (id === "only-app") change({ o: checked });
   });
-  for (const [key, id] of Object.entries(FIELDS)) {
-    const field = sdb.byId(id);
-    const take = () => typed.delete(key) && change({ [key]: field.value });
-    const later = sdb.debounce(150, take);
-    field.addEventListener("input", () => (typed.add(key), later()));
-    field.addEventListener("keydown", (event) => {
-      if (event.key === "Enter") take();
-      if (event.key === "Escape" || event.key === "Enter") sdb.byId("graph").focus();
-    });
-  }
   sdb.byId("reset").addEventListener("click", () => act("reset"));
 
   return {
-    // Runs `parse`; a wrong pattern marks its field. Returns whether it was wrong.
-    checked(key, parse) {
-      const field = sdb.byId(FIELDS[key]);
-      try {
-        parse();
-        field.removeAttribute("aria-invalid");
-        field.setCustomValidity("");
-        return false;
-      } catch (error) {
-        field.setAttribute("aria-invalid", "true");
-        field.setCustomValidity(error.message);
-        sdb.announce("not a valid pattern");
-        return true;
-      }
-    },
+    patterns: fields.parse,
     // forced: also over what is being typed just now.
     show(state, forced) {
       const radio = (name, value) => (form.querySelector(`input[name=${name}][value=${value}]`).checked = true);
@@ -70,10 +45,7 @@ sdb.controls = (model, { change, act }) => {
       select.value = state.t;
       if (select.selectedIndex < 0) select.value = "merged";
       sdb.byId("only-app").checked = state.o;
-      for (const [key, id] of Object.entries(FIELDS)) {
-        const field = sdb.byId(id);
-        if (field.value !== state[key] && (forced || !typed.has(key))) field.value = state[key];
-      }
+      fields.show(state, forced);
     },
   };
 };

@@ -30,8 +30,7 @@ sdb.run((data, hook) => {
     by: ["name", "kind", "self", "total"],
   });
   let state = { ...defaults };
-  let forward, tree, stats, hits, searched;
-  const patterns = { q: null, f: null, h: null };
+  let forward, tree, stats, hits, searched, patterns;
 
   const controls = sdb.controls(model, { change, act });
   const tip = sdb.tip(figuresOf);
@@ -151,8 +150,7 @@ sdb.run((data, hook) => {
   function change(next, { write = true, forced = !write } = {}) {
     const old = state;
     state = { ...state, ...next };
-    // A wrong pattern leaves the last good one in place.
-    for (const key of ["q", "f", "h"]) controls.checked(key, () => (patterns[key] = sdb.pattern(state[key])));
+    patterns = controls.patterns(state);
     controls.show(state, forced);
     const differs = (...keys) => keys.some((key) => state[key] !== old[key]) || !tree;
     canvas.setIcicle(state.v === "icicle");

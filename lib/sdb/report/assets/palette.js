@@ -98,7 +98,7 @@ sdb.palette = (() => {
   }
 
   return {
-    contrasts,
+    contrasts, swatch,
     CATEGORIES, STATES, legend, shade, texture, edge,
     plain: () => hsl(PLAIN[mode()]),
     ink: () => INK[mode()],
