@@ -11,7 +11,7 @@ module Sdb
       examples "sdb dump 4242              # to <service>-4242-<time>.sdbdump in this directory",
                "sdb dump 4242 -o slow.sdb  # to this file"
 
-      BLOCK = 1 << 20
+      BLOCK = 64 << 10
 
       private
 

@@ -13,35 +13,28 @@ module Sdb
                "sdb slow --metric gvl_wait                # those that waited most for the GVL",
                "sdb slow --last 10m --min-duration 300ms"
 
-      FIELDS = { wall: :wall_ns, cpu: :cpu_ns, gvl_wait: :gvl_wait_ns, blocked: :blocked_ns, gc: :gc_ns }.freeze
+      ALL = 1_000_000
       BLAMES = 3
 
       private
 
       def own_options(parser)
-        parser.on("--limit N", "at most N requests (20; 0 for all)") { |v| @limit = whole(v, "--limit") }
+        parser.on("--limit N", "at most N requests (20; 0 for all)") do |v|
+          @limit = whole(v, "--limit")
+          @limit = ALL if @limit.zero?
+        end
       end
 
       def run(arguments)
         with_profile(arguments) do |profile|
           answer = slowest(profile)
-          json? ? print_json({ schema: 1, spans: answer.map { |s| json_span(s) } }) : show(profile, answer)
+          json? ? print_json({ schema: 1, spans: answer.map(&:to_h) }) : show(profile, answer)
         end
         0
       end
 
-      # By another metric than wall all spans are candidates.
       def slowest(profile)
-        limit = @limit || 20
-        field = FIELDS.fetch(filters.metric)
-        wanted = limit.zero? || field != :wall_ns ? 1 << 40 : limit
-        spans = profile.slow(limit: wanted, **filters.to_h).spans
-        spans = spans.sort_by { |span| [-span.public_send(field).to_i, -span.wall_ns.to_i] } unless field == :wall_ns
-        limit.zero? ? spans : spans.first(limit)
-      end
-
-      def json_span(span)
-        span.to_h
+        profile.slow(limit: @limit || 20, metric: filters.metric, **filters.to_h).spans
       end
 
       def show(profile, spans)
