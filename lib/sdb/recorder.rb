@@ -104,6 +104,7 @@ module Sdb
         retained_ns: counters[:last_tick_ns], interval_ns: config.interval_ns,
         effective_interval_ns: counters[:effective_interval_ns],
         ticks: counters[:ticks], late_ticks: counters[:late_ticks], thread_samples: counters[:thread_samples],
+        scans: counters[:scans],
         threads: { live: counters[:threads_live], seen: counters[:threads_seen] },
         lost: lost_of(counters),
         symbols: { count: counters[:codes], recycled: counters[:codes_recycled] },
