@@ -1,0 +1,150 @@
+# frozen_string_literal: true
+
+require_relative "table"
+require_relative "text"
+
+module Sdb
+  module CLI
+    # The text of `sdb oom show`.
+    class OomText
+      MEMORY_ROWS = 12
+
+      def initialize(terminal, out, depth:)
+        @terminal = terminal
+        @out = out
+        @depth = depth
+      end
+
+      #: (Sdb::Oom::Death) -> void
+      def print(death)
+        @death = death
+        how
+        memory
+        spans
+        threads
+      end
+
+      # Sentences about the end, for people; used by the page too.
+      #: (Sdb::Oom::Death) -> Array[String]
+      def self.sentences(death)
+        new(nil, nil, depth: 0).sentences(death)
+      end
+
+      def sentences(death)
+        @death = death
+        [headline, *kill_words, *hints, *flag_words].compact
+      end
+
+      private
+
+      attr_reader :death
+
+      def how
+        first, *rest = sentences(death)
+        @out.puts @terminal.paint(Text.clean(first), :bold)
+        rest.each { |line| @out.puts "  #{Text.clean(line)}" }
+      end
+
+      def headline
+        who = [death.service, "pid #{death.pid}"].compact.join(", ")
+        what = { "oom" => "was killed by the kernel's OOM killer", "sigkill" => "was killed by SIGKILL" }
+               .fetch(death.cause) { death.ring&.state == "stopped" ? "ended in order" : "vanished: killed or crashed" }
+        "#{who} #{what} at #{Text.clock(death.at)}"
+      end
+
+      def kill_words
+        return [] unless death.dump
+
+        kill = death.kill
+        sender = "#{kill[:sender_comm]} (pid #{kill[:sender_pid]}, uid #{kill[:sender_uid]})"
+        own = kill[:sender_pid] == death.dump.number(:pid)
+        lines = [death.cause == "oom" ? "memory was asked for by #{own ? "itself" : sender}" : "sent by #{sender}"]
+        lines << "in memory: #{Text.bytes(kill[:anon_rss_bytes])} anonymous, #{Text.bytes(kill[:file_rss_bytes])} of files, " \
+                 "#{Text.bytes(kill[:shmem_rss_bytes])} shared" if kill[:anon_rss_bytes].positive?
+        lines << "cgroup #{kill[:cgroup]}: limit #{Text.bytes(kill[:cgroup_limit_bytes])}, peak " \
+                 "#{Text.bytes(kill[:cgroup_peak_bytes])}" if kill[:cgroup_limit_bytes].positive?
+        lines << "command: #{kill[:cmdline]}" unless kill[:cmdline].to_s.empty?
+        lines
+      end
+
+      # Without a dump the log may still tell what is likely.
+      def hints
+        return [] if death.cause == "oom" || death.pre_ooms.empty?
+
+        ["its memory had come close to the limit before: the OOM killer is likely"]
+      end
+
+      def flag_words
+        words = { slot_overflow: "too many died at once: no stacks were copied", layout_unknown: "its recorder is of another version: no stacks were copied",
+                  unarmed: "it had not registered: the stacks are the last ones sampled", events_lost: "parts of the capture were lost",
+                  truncated_threads: "not all threads could be copied", head_stale: "the last milliseconds before the kill are missing",
+                  ring_missing: "the ring was cut short", not_a_ring: "what it registered was no ring",
+                  not_ended: "it had not ended when this was written" }
+        death.flags.filter_map { |name, value| "! #{words[name]}" if words[name] && value.positive? }
+      end
+
+      def heading(text)
+        @out.puts "", @terminal.paint(text, :bold)
+      end
+
+      # Evenly spread over the last minute, always with the last one.
+      def memory
+        rows = death.memory
+        return if rows.empty?
+
+        heading "Memory, last minute"
+        step = [(rows.size - 1) / (MEMORY_ROWS - 1.0), 1].max
+        table = Table.new(@terminal, [["before the end", :right], ["process", :right], ["cgroup", :right], ["limit", :right], ["", :left]])
+        (0...[rows.size, MEMORY_ROWS].min).map { |i| rows[rows.size - 1 - (i * step).round] }.uniq.reverse_each do |row|
+          table.row Text.duration([death.end_ns - row.at_ns, 0].max), Text.bytes(row.rss_bytes), Text.bytes(row.cgroup_bytes),
+                    row.limit_bytes.zero? ? "none" : Text.bytes(row.limit_bytes), bar(row)
+        end
+        table.print(@out)
+      end
+
+      def bar(row)
+        return "" if row.limit_bytes.zero?
+
+        part = [row.cgroup_bytes.fdiv(row.limit_bytes), 1.0].min
+        "#{@terminal.draw(:bar) * (part * 30).round} #{(part * 100).round} %"
+      end
+
+      def spans
+        heading "In flight"
+        open = death.spans
+        return @out.puts("  no request and no job") if open.empty?
+
+        table = Table.new(@terminal, [["for", :right], ["kind", :left], ["id", :left], ["thread", :right], ["what", :left]])
+        open.each do |span|
+          table.row Text.duration(span.wall_ns), span.kind, Text.clean(span.id.to_s), span.tid, Text.clean(span.name.to_s)
+        end
+        table.print(@out)
+      end
+
+      def threads
+        heading(death.stacks_of_the_kill? ? "Threads, at the kill" : "Threads, as last sampled")
+        death.threads.each do |thread|
+          @out.puts
+          @out.puts "  #{head(thread)}"
+          frames(thread.frames)
+        end
+      end
+
+      def head(thread)
+        since = thread.since_ns && [death.end_ns - thread.since_ns, 0].max
+        ["thread #{thread.tid}", thread.name && Text.clean(thread.name), thread.state, since && "for #{Text.duration(since)}",
+         thread.span && "in #{Text.clean(thread.span)}"].compact.join("  ")
+      end
+
+      # Newest first, as in a backtrace.
+      def frames(frames)
+        @out.puts "      (no Ruby frames)" if frames.empty?
+        frames.last(@depth).reverse_each do |frame|
+          @out.puts @terminal.fit("      #{Text.clean(frame.name)}  #{Text.place(frame.path, frame.line)}".rstrip)
+        end
+        left = frames.size - @depth
+        @out.puts @terminal.paint("      #{@terminal.draw(:ellipsis)} #{left} more (--depth #{frames.size})", :dim) if left.positive?
+      end
+    end
+  end
+end

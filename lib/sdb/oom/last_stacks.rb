@@ -1,0 +1,63 @@
+# frozen_string_literal: true
+
+require_relative "../profile"
+require_relative "../ring"
+
+module Sdb
+  module Oom
+    # The threads of a dump with names for their frames. What a frame's address was called is in the ring; so is
+    # what a thread was called, and which request it worked for.
+    class LastStacks
+      OWN = 1
+      UNNAMED = Profile::Frame.new(name: "(not yet named)", path: "", line: 0)
+
+      # last: the last sampled stack of every thread, for the request's name.
+      #: (Dump, Ring, Profile, Array[Profile::ThreadStack]) -> void
+      def initialize(dump, ring, profile, last)
+        @dump = dump
+        @ring = ring
+        @last = last.to_h { |stack| [stack.tid, stack] }
+        @infos = profile.thread_infos.to_h { |info| [info.serial, info] }
+      end
+
+      # Main thread first, then by age. When the capture has no threads, those of the last sample.
+      #: () -> Array[Profile::ThreadStack]
+      def threads
+        raw = @dump.threads.reject { |thread| thread.thread_flags.anybits?(OWN) }.sort_by(&:serial)
+        return @last.values if raw.empty?
+
+        names = name_frames(raw)
+        raw.map { |thread| stack(thread, names.shift(thread.frames.size)) }
+      end
+
+      private
+
+      def name_frames(raw)
+        log = Ring.open_log(@dump.path)
+        log.name_frames(raw.flat_map(&:frames).flat_map(&:to_a).pack("Q*"))
+      ensure
+        log&.close
+      end
+
+      def stack(thread, names)
+        info = @infos[thread.serial]
+        last = @last[thread.tid]
+        Profile::ThreadStack.new(pid: @ring.pid, tid: thread.tid, name: info&.name, span: last&.span,
+                                 state: Profile::STATES.fetch(thread.state, "unknown"),
+                                 since_ns: [thread.since_monotonic_ns - @ring.start_monotonic_ns, 0].max,
+                                 frames: frames(thread, names))
+      end
+
+      # Root first, as everywhere.
+      def frames(thread, names)
+        shown = names.compact.map do |name, path, line|
+          name ? Profile::Frame.new(name: name, path: path, line: line) : UNNAMED
+        end
+        missing = thread.frame_total - thread.frames.size
+        return shown.reverse unless missing.positive?
+
+        [Profile::Frame.new(name: "(#{missing} older frames were not copied)", path: "", line: 0), *shown.reverse]
+      end
+    end
+  end
+end
