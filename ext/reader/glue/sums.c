@@ -96,38 +96,47 @@ sum_edges(VALUE self, VALUE selection, VALUE metric, VALUE targets)
                                 callers, callees);
 }
 
-struct stack_row {
-    uint32_t thread, stack;
-    uint64_t ns;
+struct cell_rows {
+    struct sdb_cell *cells;
+    size_t count;
 };
 
-struct stack_rows {
-    struct stack_row *rows;
-    size_t count, capacity;
-};
-
-static int
-stack_row_add(uint32_t thread, uint32_t stack, uint64_t ns, void *data)
+static VALUE
+cells_copy(VALUE arg)
 {
-    struct stack_rows *r = data;
-    int err = sdb_grow(&r->rows, &r->capacity, r->count + 1, sizeof(*r->rows));
-    if (!err) r->rows[r->count++] = (struct stack_row){thread, stack, ns};
-    return err;
+    const struct cell_rows *rows = (const struct cell_rows *)arg;
+    VALUE thread = rb_str_new(NULL, (long)(rows->count * 4)), stack = rb_str_new(NULL, (long)(rows->count * 4));
+    VALUE result = rb_ary_new_from_args(3, SIZET2NUM(rows->count), thread, stack);
+    for (size_t i = 0; i < rows->count; i++) {
+        ((uint32_t *)RSTRING_PTR(thread))[i] = rows->cells[i].thread;
+        ((uint32_t *)RSTRING_PTR(stack))[i] = rows->cells[i].stack;
+    }
+    for (int metric = 0; metric < SDB_METRIC_COUNT; metric++) {
+        VALUE column = rb_str_new(NULL, (long)(rows->count * 8));
+        for (size_t i = 0; i < rows->count; i++) ((uint64_t *)RSTRING_PTR(column))[i] = rows->cells[i].ns[metric];
+        rb_ary_push(result, column);
+    }
+    return result;
 }
 
-/* rows { u32 thread, stack; u64 ns } */
 static VALUE
-sum_stacks(VALUE self, VALUE selection, VALUE metric)
+cells_free(VALUE arg)
+{
+    free(((struct cell_rows *)arg)->cells);
+    return Qnil;
+}
+
+/* [count, thread u32, stack u32, then u64 per metric] */
+static VALUE
+sum_cells(VALUE self, VALUE selection)
 {
     const struct sdb_profile *p = rb_sdb_profile_get(self);
     struct sdb_selection s;
-    struct stack_rows rows = {0};
+    struct cell_rows rows;
     rb_sdb_selection(selection, p, &s);
-    int err = sdb_sum_thread_stacks(p, &s, metric_of(metric), stack_row_add, &rows);
-    if (err) free(rows.rows);
-    rb_sdb_check(err, "stacks");
+    rb_sdb_check(sdb_sum_cells(p, &s, &rows.cells, &rows.count), "stacks");
     RB_GC_GUARD(selection);
-    return rb_sdb_take_rows(rows.rows, rows.count, sizeof(*rows.rows));
+    return rb_ensure(cells_copy, (VALUE)&rows, cells_free, (VALUE)&rows);
 }
 
 struct columns {
@@ -214,7 +223,7 @@ rb_sdb_init_sums(VALUE profile)
     rb_define_method(profile, "sum_threads", sum_threads, 1);
     rb_define_method(profile, "sum_tree", sum_tree, 3);
     rb_define_method(profile, "sum_edges", sum_edges, 3);
-    rb_define_method(profile, "sum_stacks", sum_stacks, 2);
+    rb_define_method(profile, "sum_cells", sum_cells, 1);
     rb_define_method(profile, "segments", segments, 1);
     rb_define_method(profile, "stack_at", stack_at, 2);
 }

@@ -46,15 +46,6 @@ sum_stacks(const struct sdb_profile *p, const struct sdb_selection *s, enum sdb_
     return err;
 }
 
-int
-sdb_sum_stacks(const struct sdb_profile *p, const struct sdb_selection *s, enum sdb_metric metric, uint64_t **self)
-{
-    struct stack_sum sum;
-    int err = sum_stacks(p, s, metric, &sum);
-    if (!err) *self = sum.self;
-    return err;
-}
-
 /* Per stack the number of the first shown one from it downwards to the root, SDB_STACK_ROOT none. */
 static uint32_t *
 shown_stacks(const struct sdb_profile *p, const struct sdb_selection *s)
@@ -243,56 +234,49 @@ sdb_sum_threads(const struct sdb_profile *p, const struct sdb_selection *s, stru
     return sdb_select(p, s, threads_visit, times);
 }
 
-struct thread_stacks {
-    enum sdb_metric metric;
-    uint64_t *self;
-    uint32_t *used;
-    size_t used_count;
+struct cells {
+    struct sdb_cell *cells;
+    size_t count, capacity;
+    uint32_t *cell_of; /* of the present thread, per stack; valid when at or behind `first` and for that stack */
+    size_t first;
     uint32_t thread;
-    sdb_stack_visit *visit;
-    void *data;
 };
 
 static int
-thread_stacks_flush(struct thread_stacks *t)
+cells_visit(const struct sdb_piece *piece, void *data)
 {
-    int stop = 0;
-    for (size_t i = 0; i < t->used_count && !stop; i++) {
-        stop = t->visit(t->thread, t->used[i], t->self[t->used[i]], t->data);
-        t->self[t->used[i]] = 0;
+    struct cells *c = data;
+    if (piece->thread != c->thread) {
+        c->thread = piece->thread;
+        c->first = c->count;
     }
-    t->used_count = 0;
-    return stop;
-}
-
-static int
-thread_stacks_visit(const struct sdb_piece *piece, void *data)
-{
-    struct thread_stacks *t = data;
-    uint64_t ns = sdb_piece_ns(piece, t->metric);
-    if (!ns) return 0;
-    if (piece->thread != t->thread) {
-        int stop = thread_stacks_flush(t);
-        if (stop) return stop;
-        t->thread = piece->thread;
+    uint32_t at = c->cell_of[piece->stack];
+    if (at < c->first || at >= c->count || c->cells[at].stack != piece->stack) {
+        if (c->count >= SDB_NONE) return SDB_ERR_FULL;
+        int err = sdb_grow(&c->cells, &c->capacity, c->count + 1, sizeof(*c->cells));
+        if (err) return err;
+        at = c->cell_of[piece->stack] = (uint32_t)c->count++;
+        c->cells[at] = (struct sdb_cell){.thread = piece->thread, .stack = piece->stack};
     }
-    if (!t->self[piece->stack]) t->used[t->used_count++] = piece->stack;
-    t->self[piece->stack] += ns;
+    for (int metric = 0; metric < SDB_METRIC_COUNT; metric++)
+        c->cells[at].ns[metric] += sdb_piece_ns(piece, (enum sdb_metric)metric);
     return 0;
 }
 
 int
-sdb_sum_thread_stacks(const struct sdb_profile *p, const struct sdb_selection *s, enum sdb_metric metric,
-                      sdb_stack_visit *visit, void *data)
+sdb_sum_cells(const struct sdb_profile *p, const struct sdb_selection *s, struct sdb_cell **cells, size_t *count)
 {
-    struct thread_stacks t = {.metric = metric, .thread = SDB_NONE, .visit = visit, .data = data};
-    t.self = calloc(p->stacks_count, sizeof(*t.self));
-    t.used = malloc(p->stacks_count * sizeof(*t.used));
-    int stop = t.self && t.used ? sdb_select(p, s, thread_stacks_visit, &t) : SDB_ERR_NOMEM;
-    if (!stop) stop = thread_stacks_flush(&t);
-    free(t.self);
-    free(t.used);
-    return stop;
+    struct cells c = {.cell_of = calloc(p->stacks_count, sizeof(*c.cell_of)), .thread = SDB_NONE};
+    int err = c.cell_of ? sdb_grow(&c.cells, &c.capacity, 1, sizeof(*c.cells)) : SDB_ERR_NOMEM;
+    if (!err) err = sdb_select(p, s, cells_visit, &c);
+    free(c.cell_of);
+    if (err) {
+        free(c.cells);
+        return err;
+    }
+    *cells = c.cells;
+    *count = c.count;
+    return SDB_OK;
 }
 
 /* Maps each stack with time to its node; nodes are made in order of stacks, so parents come first. */

@@ -52,14 +52,14 @@ struct sdb_thread_times {
 /* times: one per thread, by the caller. */
 int sdb_sum_threads(const struct sdb_profile *p, const struct sdb_selection *s, struct sdb_thread_times *times);
 
-/* Self time per stack: *self has stacks_count elements; free() it. Hidden frames are not considered. */
-int sdb_sum_stacks(const struct sdb_profile *p, const struct sdb_selection *s, enum sdb_metric metric,
-                   uint64_t **self);
+/* What a thread spent on a stack itself, under every metric. Hidden frames are not considered. */
+struct sdb_cell {
+    uint32_t thread, stack;
+    uint64_t ns[SDB_METRIC_COUNT];
+};
 
-/* The same per thread: calls visit for each (thread, stack) with time, thread by thread. */
-typedef int sdb_stack_visit(uint32_t thread, uint32_t stack, uint64_t ns, void *data);
-int sdb_sum_thread_stacks(const struct sdb_profile *p, const struct sdb_selection *s, enum sdb_metric metric,
-                          sdb_stack_visit *visit, void *data);
+/* One cell per (thread, stack) with time, thread by thread: *cells is to be freed. 0 or SDB_ERR_NOMEM. */
+int sdb_sum_cells(const struct sdb_profile *p, const struct sdb_selection *s, struct sdb_cell **cells, size_t *count);
 
 /* Tree of what is shown: nodes in an order in which parents come first; node 0 is the root. */
 struct sdb_tree_node {

@@ -67,10 +67,11 @@ module Sdb
         return enum_for(:each_stack, metric: metric, **filters) unless block_given?
 
         selection = select(filters)
-        rows = data.native.sum_stacks(selection.native, metric_number(metric)).unpack("Q*")
-        rows.each_slice(2) do |thread_and_stack, ns|
-          thread = thread_and_stack & 0xffff_ffff
-          stack = thread_and_stack >> 32
+        _, thread_column, stack_column, *metrics = data.native.sum_cells(selection.native)
+        columns = [thread_column.unpack("L*"), stack_column.unpack("L*"), metrics[metric_number(metric)].unpack("Q*")]
+        columns.transpose.each do |thread, stack, ns|
+          next if ns.zero?
+
           yield process_label(data.threads[thread].ring), thread_label(thread), shown_frames(stack, selection.marks), ns
         end
       end
@@ -147,13 +148,11 @@ module Sdb
         names.zip(data.native.segments(select(filters).native)).to_h
       end
 
-      # Self time per thread and stack, packed: {count:, thread: u32, stack: u32, ns: u64}; as segment_columns.
-      #: (?metric: Symbol, **untyped) -> Hash[Symbol, String | Integer]
-      def stack_columns(metric: :wall, **filters)
-        words = data.native.sum_stacks(select(filters).native, metric_number(metric)).unpack("L*")
-        rows = words.each_slice(4)
-        { count: words.size / 4, thread: rows.map { |r| r[0] }.pack("L*"), stack: rows.map { |r| r[1] }.pack("L*"),
-          ns: rows.map { |r| r[2] | (r[3] << 32) }.pack("Q*") }
+      # Self time per thread and stack under each metric, packed: {count:, thread: u32, stack: u32, wall: u64,
+      # cpu: u64, gvl_wait: u64, blocked: u64, gc: u64}; numbers as in segment_columns.
+      #: (**untyped) -> Hash[Symbol, String | Integer]
+      def cell_columns(**filters)
+        %i[count thread stack].concat(METRICS).zip(data.native.sum_cells(select(filters).native)).to_h
       end
 
       # The dictionaries behind the columns:
