@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "command"
+require_relative "progress"
 
 module Sdb
   module CLI
@@ -11,10 +12,16 @@ module Sdb
     class Doctor < Command
       summary "can this Ruby on this host be profiled, and what is missing, with the fix for each"
       usage "[options]"
-      examples "sdb doctor", "bundle exec sdb doctor  # of the app's own Ruby and gems"
+      examples "sdb doctor              # takes a second: it measures what a tick costs here",
+               "sdb doctor --quick      # without that",
+               "bundle exec sdb doctor  # of the app's own Ruby and gems"
       details "It examines the Ruby that it runs in. Exit status: 0 when that can be profiled, 1 when not."
 
       private
+
+      def define(parser)
+        parser.on("--quick", "do not measure the cost of a tick") { @quick = true }
+      end
 
       def run(arguments)
         take(arguments, 0..0, "nothing")
@@ -25,7 +32,7 @@ module Sdb
 
       def examine
         require_relative "../doctor"
-        Sdb.doctor.to_h
+        Progress.new(err).during("measuring what a tick costs here") { Sdb.doctor(measure: !@quick).to_h }
       rescue LoadError => e
         raise UnsupportedError, "the recorder is not installed for this Ruby (#{e.message}); " \
                                 "reinstall the gem where a C compiler is: gem install sdb"

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "fileutils"
+require "shellwords"
 require_relative "../config"
 require_relative "command"
 require_relative "child"
@@ -123,7 +124,7 @@ module Sdb
         end
         warn("ended with status #{status}") unless status.zero?
         err.puts
-        warn("#{logs.size == 1 ? "log" : "#{logs.size} logs, the command's own first"}: #{logs.first(5).join("  ")}")
+        warn(logs.size == 1 ? "log: #{logs.first}" : "#{logs.size} logs of as many processes in #{File.dirname(logs.first)}")
         top(logs)
       rescue Error, SystemCallError => e
         warn("cannot show the top of it: #{e.message}")
@@ -132,14 +133,10 @@ module Sdb
       def top(logs)
         require_relative "functions"
         Functions.call(["--limit", TOP.to_s, *logs], out: err, err: err)
-        where = @output && logs.size == 1 ? logs.first : File.dirname(logs.first)
-        where = logs.join(" ") if @output && logs.size > 1
+        where = (@output || logs.size == 1 ? logs : [File.dirname(logs.first)]).map { |path| Shellwords.escape(path) }.join(" ")
         err.puts
-        err.puts "More: sdb flamegraph #{shell(where)}   sdb tree #{shell(where)}   sdb threads #{shell(where)}"
-      end
-
-      def shell(text)
-        text.match?(%r{\A[\w./ -]*\z}) && !text.include?(" ") ? text : text.split(" ").map { |w| w.gsub(/[^\w.\/-]/) { "\\#{_1}" } }.join(" ")
+        err.puts "More:"
+        %w[flamegraph tree threads slow].each { |command| err.puts "  sdb #{command} #{where}" }
       end
     end
   end
