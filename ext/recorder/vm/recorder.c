@@ -18,6 +18,7 @@
 #include "sdb_atomic.h"
 #include "vm/gc.h"
 #include "vm/gvl.h"
+#include "vm/oom_upkeep.h"
 #include "vm/symbolizer.h"
 
 enum { TEXT_BYTES = 8192 };
@@ -119,6 +120,9 @@ make_parts(uint64_t now_ns)
     sc->gc_events = rec.stacks_last; /* 3.3+, see gc.h */
     sc->during_gc = rb_during_gc;
     sc->start_symbolizer = request_symbolizer;
+    sc->every_second = sdb_oom_upkeep_second;
+    sc->every_second_data = sc;
+    sdb_oom_upkeep_reset();
     sc->start_ns = now_ns;
     sc->chunk = UINT64_MAX;
     sc->file_config = (struct sdb_ring_config){
@@ -160,6 +164,7 @@ keep_options(const struct sdb_recorder_options *options)
     snprintf(rec.dir, sizeof rec.dir, "%s", options->dir);
     rec.options.text_bytes = options->text_bytes < sizeof rec.text ? options->text_bytes : sizeof rec.text;
     memcpy(rec.text, options->text, rec.options.text_bytes);
+    sdb_oom_upkeep_configure(rec.text, rec.options.text_bytes);
 }
 
 /* In the child a new ring begins that names the parent's. */
