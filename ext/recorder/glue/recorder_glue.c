@@ -12,6 +12,7 @@
 #ifdef SDB_TESTING
 #include "glue/testing.h"
 #include "glue/testing_layout.h"
+#include "glue/testing_states.h"
 #endif
 
 static VALUE
@@ -126,5 +127,6 @@ Init_sdb_recorder(void)
     VALUE testing = rb_define_module_under(native, "Testing");
     Init_sdb_testing(testing);
     Init_sdb_testing_layout(testing);
+    Init_sdb_testing_states(testing);
 #endif
 }

@@ -10,6 +10,7 @@
 #include "vm/scanner.h"
 
 enum {
+    NOISE_NS = 5000,
     RAN_NS = 1000,        /* less than this of CPU since the last look is noise of the clock */
     EACH_TICK_CHECKS = 4, /* looks at a standing clock before they become rarer */
     RAREST_SHIFT = 4,     /* then up to each 16th tick */
@@ -19,11 +20,11 @@ bool
 sdb_infer_anything_ran(struct sdb_scanner *sc)
 {
     uint64_t process = sdb_clock_ns(CLOCK_PROCESS_CPUTIME_ID), own = sdb_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    uint64_t others = process - sc->process_cpu_ns, mine = own - sc->own_cpu_ns;
-    sc->process_cpu_ns = process;
-    sc->own_cpu_ns = own;
-    /* the two clocks are read one after the other: allow for what the second read itself costs */
-    return others > mine + 2 * RAN_NS;
+    uint64_t others = process - own; /* total CPU of everybody else; off by what the second read takes */
+    /* compared with the last time something ran, not with the last tick: little by little adds up, noise does not */
+    if (sc->others_cpu_ns && others < sc->others_cpu_ns + NOISE_NS) return false;
+    sc->others_cpu_ns = others;
+    return true;
 }
 
 bool

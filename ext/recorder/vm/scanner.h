@@ -60,7 +60,7 @@ struct sdb_scanner {
     uint64_t flushed_ns, second_ns, memory_ns, asked_ns;
     bool ask_soon;     /* a thread began or ended: the symbolizer has something to do */
     bool memory_short; /* near the cgroup's limit: flush at every tick */
-    uint64_t process_cpu_ns, own_cpu_ns; /* Ruby 3.1: did anything run? */
+    uint64_t others_cpu_ns; /* Ruby 3.1: did anything run? */
     bool gc_now;
     uint64_t cpu_ns; /* of the scanner's thread, as last read by itself */
 
