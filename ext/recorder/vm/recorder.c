@@ -55,6 +55,9 @@ version_at_least(int major, int minor)
 static void
 free_parts(struct sdb_scanner *sc)
 {
+    /* who reads this process's memory when it is killed must find nothing that is gone */
+    rec.threads.live.magic = 0;
+    rec.threads.live.pending_bytes = 0;
     sdb_gc_set_codes(NULL);
     sdb_gc_unpin_all();
     sdb_walker_free(sc->walker);
