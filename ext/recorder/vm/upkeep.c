@@ -180,7 +180,7 @@ sdb_upkeep_second(struct sdb_scanner *sc)
     uint8_t bytes[10 * (SDB_COUNTER_COUNT + 1)], *end = sdb_varint_put(bytes, SDB_COUNTER_COUNT);
     for (int i = 0; i < SDB_COUNTER_COUNT; i++) end = sdb_varint_put(end, sc->counters[i]);
     sdb_ring_writer_sized(sc->writer, SDB_R_COUNTERS, bytes, (size_t)(end - bytes));
-    sdb_ring_writer_clock(sc->writer, sc->now_ns, realtime);
+    sdb_ring_writer_clock(sc->writer, sdb_monotonic_ns(), realtime);
     if (sc->has_file) {
         sdb_ring_writer_state(sc->writer, SDB_RING_LIVE, sc->counters, NULL, sc->now_ns, realtime);
     }
