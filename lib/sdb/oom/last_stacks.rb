@@ -9,6 +9,7 @@ module Sdb
     # what a thread was called, and which request it worked for.
     class LastStacks
       OWN = 1
+      INFERRED = 4 # Ruby 3.1: states are known to the log alone, not to the thread table
       UNNAMED = Profile::Frame.new(name: "(not yet named)", path: "", line: 0)
 
       # last: the last sampled stack of every thread, for the request's name.
@@ -42,10 +43,15 @@ module Sdb
       def stack(thread, names)
         info = @infos[thread.serial]
         last = @last[thread.tid]
-        Profile::ThreadStack.new(pid: @ring.pid, tid: thread.tid, name: info&.name, span: last&.span,
-                                 state: Profile::STATES.fetch(thread.state, "unknown"),
-                                 since_ns: [thread.since_monotonic_ns - @ring.start_monotonic_ns, 0].max,
-                                 frames: frames(thread, names))
+        state, since = state_of(thread, last)
+        Profile::ThreadStack.new(pid: @ring.pid, tid: thread.tid, name: info&.name, span: last&.span, state: state,
+                                 since_ns: since, frames: frames(thread, names))
+      end
+
+      def state_of(thread, last)
+        return [last&.state || "unknown", last&.since_ns] if thread.thread_flags.anybits?(INFERRED)
+
+        [Profile::STATES.fetch(thread.state, "unknown"), [thread.since_monotonic_ns - @ring.start_monotonic_ns, 0].max]
       end
 
       # Root first, as everywhere.
