@@ -178,7 +178,8 @@ class CLIAnswersTest < Minitest::Test
   def test_top_looks_once_when_piped
     document = json("top", RING)
     assert_equal %w[schema at metric total_ns threads functions], document.keys
-    assert_match(/IO#read/, sdb!("top", RING).out)
+    assert_equal "cpu", document["metric"]
+    assert_match(/IO#read/, sdb!("top", "--metric", "wall", RING).out)
     assert_equal 2, sdb!("top", "--count", "2", "--every", "100ms", "--json", RING).out.lines.size
   end
 

@@ -12,7 +12,7 @@ module Sdb
       summary "live view of a running process, read from its log: no effect on it"
       usage "[options] [PID | RING...]"
       examples "sdb top               # the default place's processes; q or Ctrl-C ends it",
-               "sdb top 4242 --metric cpu",
+               "sdb top 4242 --metric wall  # also what waits (else cpu)",
                "sdb top --count 1     # one look, for scripts"
 
       private
@@ -48,11 +48,14 @@ module Sdb
       def look(arguments, every)
         with_profile(arguments, window: -every..) do |profile|
           part = { last: every }.merge(filters.to_h)
-          functions = profile.functions(metric: filters.metric, **part)
+          functions = profile.functions(metric: metric, **part)
           threads = profile.threads(**part)
           json? ? print_document(functions, threads) : draw(profile, functions, threads, every)
         end
       end
+
+      # What is on a CPU, unless asked otherwise: with wall time threads that sleep would lead.
+      def metric = filters.metric_given? ? filters.metric : :cpu
 
       def print_document(functions, threads)
         document = { schema: 1, at: Time.now.utc.iso8601(3), metric: functions.metric, total_ns: functions.total_ns }
