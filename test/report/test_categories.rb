@@ -19,7 +19,9 @@ class TestReportCategories < Minitest::Test
     ["Array#map", ""] => :c,
     ["(not yet named)", ""] => :internal,
     ["method_missing", "(eval at /srv/shop/app/x.rb:3)"] => :eval,
-    ["Helper#x", "/srv/shop-tools/x.rb"] => :gem,
+    ["Helper#x", "/srv/shop-tools/x.rb"] => :app,
+    ["Kernel#sleep", "<cfunc>"] => :c,
+    ["Ours#call", "/srv/shop/lib/ruby/ours.rb"] => :app,
     ["<main>", "script.rb"] => :app
   }.each do |(name, path), category|
     define_method("test_#{name}_of_#{path.inspect}_is_#{category}") { assert_equal category, SHOP.of(name, path) }

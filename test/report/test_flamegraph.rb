@@ -24,13 +24,13 @@ class TestReportFlameGraph < Minitest::Test
       { stack_parent: [0, 0, 1, 2, 2, 2, 1].pack("L*"), stack_frame: [0, 0, 1, 2, 3, 4, 4].pack("L*"),
         frame_function: [0, 1, 2, 2, 3].pack("L*"), frame_line: [1, 5, 8, 9, 0].pack("L*"),
         functions: [["<main>", "/srv/shop/run.rb", 1], ["Shop#open", "/srv/shop/shop.rb", 4],
-                    ["Gem#work", "/g/gems/a-1/a.rb", 7], ["Kernel#sleep", "", 0]] }
+                    ["Gem#work", "/g/gems/a-1/a.rb", 7], ["Kernel#sleep", "", 0, 2]] }
     end
 
-    def segment_columns(**filters)
+    def cell_columns(**filters)
       @asked = filters
-      { count: 5, thread: [0, 0, 0, 1, 1].pack("L*"), stack: [3, 4, 2, 6, 6].pack("L*"), state: [0, 3, 1, 2, 4].pack("C*"),
-        duration_ns: [100, 20, 30, 500, 7].pack("Q*"), cpu_ns: [90, 15, 0, 0, 0].pack("Q*"), start_ns: [0, 1, 2, 3, 4].pack("Q*") }
+      times = { wall: [100, 20, 30, 507], cpu: [90, 15, 0, 0], gvl_wait: [0, 0, 30, 0], blocked: [0, 0, 0, 500], gc: [0, 20, 0, 0] }
+      { count: 4, thread: [0, 0, 0, 1].pack("L*"), stack: [3, 4, 2, 6].pack("L*") }.merge(times.transform_values { |ns| ns.pack("Q*") })
     end
     attr_reader :asked
 
@@ -57,7 +57,7 @@ class TestReportFlameGraph < Minitest::Test
     assert_equal ["<main>", "Shop#open", "Gem#work", "Kernel#sleep"], (0..3).map { |stack| name_of(stack) }
   end
 
-  def test_time_goes_to_the_metric_of_its_state_and_unknown_time_is_wall_only
+  def test_times_of_stacks_that_became_one_add_up_per_thread_and_metric
     rows = data.cells.values.transpose.to_h { |row| values = data.cells.keys.zip(row).to_h; [[values[:thread], name_of(values[:stack])], values] }
     assert_equal({ wall: 120, cpu: 105, gvl_wait: 0, blocked: 0, gc: 20 }, rows[[0, "Gem#work"]].slice(*data.metrics))
     assert_equal({ wall: 30, cpu: 0, gvl_wait: 30, blocked: 0, gc: 0 }, rows[[0, "Shop#open"]].slice(*data.metrics))

@@ -5,11 +5,11 @@ module Sdb
     # Whose code a function is, told by its path: :app, :gem, :stdlib, :c, :eval or :internal.
     class Categories
       GEM = %r{(?:\A|/)(?:gems|bundler/gems|vendor/bundle|vendor_ruby|site_ruby)/}
-      STDLIB = %r{/lib(?:64)?/ruby/\d+\.\d+(?:\.\d+)?/|\A<internal:}
+      STDLIB = %r{/lib(?:64)?/ruby/|\A<internal:}
       private_constant :GEM, :STDLIB
 
-      # roots: directories of the profiled applications; with none, everything that is neither a gem's nor
-      # Ruby's own counts as the app's.
+      # roots: directories of the profiled applications, in which "gems" or "lib/ruby" may well be their own.
+      # What is neither a gem's nor Ruby's own is the app's, wherever it lies: engines and scripts beside it too.
       #: (Array[String]) -> void
       def initialize(roots)
         @roots = roots.compact.reject(&:empty?).map { |root| root.end_with?("/") ? root : "#{root}/" }.uniq
@@ -18,15 +18,14 @@ module Sdb
 
       #: (String name, String? path) -> Symbol
       def of(name, path)
-        return name.start_with?("(") ? :internal : :c if path.nil? || path.empty?
+        return name.start_with?("(") ? :internal : :c if path.nil? || path.empty? || path == "<cfunc>"
         return :eval if path.start_with?("(eval")
 
         root = @roots.find { |dir| path.start_with?(dir) }
         inner = root ? path.delete_prefix(root) : path
         return :gem if inner.match?(GEM)
-        return :stdlib if inner.match?(STDLIB)
 
-        root || @roots.empty? || !path.start_with?("/") ? :app : :gem
+        inner.match?(STDLIB) ? :stdlib : :app
       end
     end
   end

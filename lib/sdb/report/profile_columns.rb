@@ -6,62 +6,37 @@ require_relative "flame_data"
 
 module Sdb
   module Report
-    # FlameData out of a profile: its segments summed up per thread and stack, and only what they need of its
-    # dictionaries.
+    # FlameData out of a profile: only what its cells need of its dictionaries, and without the lines.
     #
-    # Consumes Profile#segment_columns (thread: index into #thread_infos; state: index into Profile::STATES),
-    # #dictionaries, #thread_infos, #functions, and what Facts asks for.
+    # Consumes Profile#cell_columns, #dictionaries, #thread_infos, #functions, and what Facts asks for.
     class ProfileColumns
-      STATE_METRICS = { 1 => :gvl_wait, 2 => :blocked, 3 => :gc }.freeze # running and unknown are wall only
-      private_constant :STATE_METRICS
-
       #: (Profile, **untyped filters) -> void
       def initialize(profile, **filters)
         @profile = profile
         @filters = filters
         @words = profile.dictionaries
-        @parents = numbers(@words[:stack_parent])
-        @frames = numbers(@words[:stack_frame])
-        @frame_functions = numbers(@words[:frame_function])
+        @parents = @words[:stack_parent].unpack("L*")
+        @frames = @words[:stack_frame].unpack("L*")
+        @frame_functions = @words[:frame_function].unpack("L*")
       end
 
       #: () -> FlameData
       def data
-        cells = sums
-        FlameData.new(stacks: (shrunk = stacks(cells))[:stacks], funcs: functions(shrunk[:functions]), strings: @strings.keys,
+        packed = @profile.cell_columns(**@filters)
+        cells = { thread: packed[:thread].unpack("L*"), stack: packed[:stack].unpack("L*") }
+        FlameData::METRICS.each { |metric| cells[metric] = packed[metric].unpack("Q*") }
+        shrunk = stacks(cells[:stack])
+        FlameData.new(stacks: shrunk[:stacks], funcs: functions(shrunk[:functions]), strings: @strings.keys,
                       cells: columns(cells, shrunk[:number]), threads: threads,
                       facts: Facts.new(@profile).to_h(@profile.functions(metric: :wall, **@filters)))
       end
 
       private
 
-      def numbers(packed)
-        packed.is_a?(String) ? packed.unpack("L*") : packed
-      end
-
-      # { thread * stacks + stack => [wall, cpu, gvl_wait, blocked, gc] }
-      def sums
-        segments = @profile.segment_columns(**@filters)
-        threads = numbers(segments[:thread])
-        stacks = numbers(segments[:stack])
-        durations = segments[:duration_ns].unpack("Q*")
-        cpu = segments[:cpu_ns].unpack("Q*")
-        states = segments[:state].unpack("C*")
-        slot = STATE_METRICS.transform_values { |metric| FlameData::METRICS.index(metric) }
-        found = {}
-        segments[:count].times do |i|
-          sum = (found[(threads[i] * @parents.size) + stacks[i]] ||= [0, 0, 0, 0, 0])
-          sum[0] += durations[i]
-          sum[1] += cpu[i]
-          metric = slot[states[i]] and sum[metric] += durations[i]
-        end
-        found
-      end
-
       # Stacks that differ in lines only are one here, and those without time under them are left out.
-      def stacks(cells)
+      def stacks(with_time)
         used = Array.new(@parents.size, false)
-        cells.each_key { |key| used[key % @parents.size] = true }
+        with_time.each { |stack| used[stack] = true }
         (@parents.size - 1).downto(1) { |stack| used[@parents[stack]] = true if used[stack] }
 
         number = Array.new(@parents.size, -1)
@@ -96,18 +71,18 @@ module Sdb
         }
       end
 
+      # The cells of stacks that have become one are one too. In the order of the stacks: neighbouring numbers
+      # that differ little compress well.
       def columns(cells, number)
-        merged = Hash.new { |hash, key| hash[key] = [0, 0, 0, 0, 0] }
-        cells.each do |key, times|
-          thread, stack = key.divmod(@parents.size)
-          sum = merged[[thread, number[stack]]]
-          times.each_with_index { |ns, i| sum[i] += ns }
+        metrics = FlameData::METRICS.map { |metric| cells[metric] }
+        merged = {}
+        cells[:stack].each_with_index do |stack, i|
+          sum = (merged[(number[stack] << 32) | cells[:thread][i]] ||= [0] * metrics.size)
+          metrics.each_with_index { |column, m| sum[m] += column[i] }
         end
-        merged.delete_if { |(_, stack), times| stack.negative? || times.sum.zero? }
-        # In the order of the stacks: neighbouring numbers that differ little compress well.
-        rows = merged.sort_by { |(thread, stack), _| [stack, thread] }
-        { thread: rows.map { |key, _| key[0] }, stack: rows.map { |key, _| key[1] } }.merge(
-          FlameData::METRICS.each_with_index.to_h { |metric, i| [metric, rows.map { |_, times| times[i] }] }
+        rows = merged.sort
+        { stack: rows.map { |key, _| key >> 32 }, thread: rows.map { |key, _| key & 0xffff_ffff } }.merge(
+          FlameData::METRICS.each_with_index.to_h { |metric, m| [metric, rows.map { |_, sum| sum[m] }] }
         )
       end
 

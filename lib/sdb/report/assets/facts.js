@@ -25,15 +25,15 @@ sdb.facts = (facts) => {
   };
   // n of `whole` with the share from which on figures are to be doubted
   const share = (n, whole, doubt) => (n === 0 ? 0 : n / Math.max(whole || 0, 1) > doubt ? 2 : 1);
-  const scans = (name, n, meaning) => {
+  const scans = (name, n, meaning, doubt = 0.005) => {
     if (n === undefined) return;
     const of = facts.scans || facts.samples;
     const value = sdb.count(n) + (n > 0 && of > 0 ? " (" + sdb.percent(n, of) + ")" : "");
-    row(name, value, share(n, of, 0.005), meaning);
+    row(name, value, share(n, of, doubt), meaning);
   };
   scans("Torn stacks", lost.torn, "moved while they were read and were given up; their time goes to the stack before.");
   scans("Torn tops", lost.torn_top, "lost their newest frames; their time goes to the caller.");
-  scans("Given up for GC", lost.gc, "stacks not read because a garbage collection ran.");
+  scans("Not read in GC", lost.gc, "stacks, because a garbage collection ran: it counts for the stack before.", 1);
   scans("Truncated", lost.truncated, "stacks deeper than the limit; their oldest frames are missing.");
   if (lost.unresolved !== undefined) {
     row("Unresolved", sdb.count(lost.unresolved), lost.unresolved > 0 ? 1 : 0, "methods that could not be named.");

@@ -78,6 +78,9 @@ sdb.run((data, hook) => {
     const nothing = sdb.byId("nothing");
     nothing.hidden = tree.totalOf(0) > 0;
     nothing.textContent = "No " + METRIC_LABELS[state.m] + " time in this selection.";
+    if (state.m === "gvl_wait" && model.facts.states === "inferred") {
+      nothing.textContent += " This Ruby does not tell who waits for the GVL; that needs Ruby 3.2 or newer.";
+    }
     zoomed();
   }
 
