@@ -136,8 +136,9 @@ sdb_attribute(struct sdb_thread *t, const struct sdb_step *step)
     struct shares shares = {all_busy, busy_cpu, blocked, step->cpu_us - busy_cpu};
     if (all_busy == 0 && blocked == 0) t->carry_cpu_ns += step->cpu_us * 1000;
 
-    uint32_t own = step->ticks ? 1 : 0, before = step->ticks - own;
     uint32_t p = step->p_stack, s = step->s_stack;
+    bool changed = p != s || step->p_state != step->s_state;
+    uint32_t own = changed && step->ticks ? 1 : 0, before = step->ticks - own;
     int err = SDB_OK;
     /* P's: first the state it was seen in */
     if (!err) err = deal(t, &shares, wait - wait_s, p, SDB_GVL_WAIT, step->p_state == SDB_GVL_WAIT ? before : 0);

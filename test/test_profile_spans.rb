@@ -1,0 +1,149 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "support/profile_helper"
+
+# Requests and jobs: their times, their runs, who held the GVL.
+class TestProfileSpans < Minitest::Test
+  include ProfileHelper
+
+  SHOP = proc do
+    thread :a, tid: 11, name: "puma 1"
+    thread :b, tid: 12, name: "puma 2"
+    at 0,  a: running("main:2 work:12"), b: blocked("main:2 sleep")
+    at 20, a: gvl_wait("main:2 work:12", age: 0), b: running("main:2 other:25", age: 0)
+    at 50, a: running("main:2 work:13", age: 0), b: blocked("main:2 sleep", age: 0)
+    at 80, a: blocked("main:2 sleep", age: 0)
+    span 10..70, :a, id: "r-1", name: "UsersController#index", status: 200, cpu: 30, gvl_wait: 30, allocations: 7, tags: { customer: "7" }
+    span 15..55, :b, id: "r-2", name: "ReportsController#big", status: 500, cpu: 30, blocked: 10
+    span 75..nil, :a, id: "r-3", name: "UsersController#index"
+    finish 100
+  end
+
+  def test_spans_carry_what_their_end_told
+    span = profile(&SHOP).spans.spans.first
+    assert_equal ["r-1", "request", "UsersController#index", 60 * MS, 30 * MS, 30 * MS, 30 * MS, 200, 7, false],
+                 [span.id, span.kind, span.name, span.wall_ns, span.cpu_ns, span.gvl_wait_ns, span.running_ns, span.status,
+                  span.allocations, span.open]
+    assert_equal [10 * MS, 70 * MS, 4242, 11, { "customer" => "7" }],
+                 [span.start_ns, span.end_ns, span.pid, span.tid, span.tags]
+  end
+
+  def test_slow_names_the_longest_first_and_who_held_the_gvl
+    spans = profile(&SHOP).slow.spans
+    assert_equal %w[r-1 r-2 r-3], spans.map(&:id)
+    blame = spans.first.blame.first
+    assert_equal ["ReportsController#big", "puma 2", 30 * MS], [blame.span_name, blame.thread, blame.ns]
+    assert_equal %w[<main> Bar.other], blame.frames.map(&:name)
+    assert_equal 1, profile(&SHOP).slow(limit: 1).spans.size
+  end
+
+  def test_an_open_span_says_so_and_has_the_times_of_its_segments
+    span = profile(&SHOP).spans.spans.last
+    assert_equal ["r-3", true, 25 * MS, 5 * MS, 20 * MS, nil],
+                 [span.id, span.open, span.wall_ns, span.running_ns, span.blocked_ns, span.end_ns]
+  end
+
+  def test_runs_of_a_request_cover_it_without_holes
+    request = profile(&SHOP).request("r-1")
+    assert_equal request.wall_ns, request.runs.sum(&:ns)
+    at = request.start_ns
+    request.runs.each do |run|
+      assert_equal at, run.at_ns
+      at += run.ns
+    end
+    assert_equal %w[running gvl_wait running], request.runs.map(&:state)
+    holder = request.runs[1].holder
+    assert_equal ["puma 2", 30 * MS], [holder.thread, holder.ns]
+  end
+
+  def test_an_unknown_request_is_an_error_that_says_so
+    error = assert_raises(Sdb::FilterError) { profile(&SHOP).request("nope") }
+    assert_includes error.message, "nope"
+  end
+
+  def test_filters_by_span_take_only_its_time_on_its_thread
+    p = profile(&SHOP)
+    assert_equal 60 * MS, p.functions(request: "r-1").total_ns
+    assert_equal 85 * MS, p.functions(endpoint: "UsersController#index").total_ns
+    assert_equal 85 * MS, p.functions(endpoint: /\AUsers/).total_ns
+    assert_equal 60 * MS, p.functions(tag: "customer=7").total_ns
+    assert_equal 60 * MS, p.functions(min_duration: "60ms").total_ns
+    assert_equal 0, p.functions(request: "r-1", tag: "customer=8").total_ns
+    assert_sums_agree p, request: "r-1", state: "gvl_wait"
+  end
+
+  def test_percentile_is_of_each_endpoint
+    p = profile do
+      thread :a, tid: 1
+      at 0, a: running("main:2 work:12")
+      10.times { |n| span (n * 10)..(n * 10 + n + 1), :a, id: "r#{n}", name: "A" }
+      span 100..102, :a, id: "b", name: "B"
+      finish 110
+    end
+    assert_equal %w[r9 b], p.spans(percentile: 99).spans.map(&:id)
+    assert_equal %w[r4 r5 r6 r7 r8 r9 b], p.spans(percentile: 50).spans.map(&:id)
+  end
+
+  def test_nested_spans_belong_to_the_outer_one
+    p = profile do
+      thread :a, tid: 1
+      at 0, a: running("main:2 work:12")
+      outer = span 10..50, :a, id: "r", name: "Outer"
+      span 20..30, :a, name: "SELECT", kind: "sql", parent: outer
+      finish 60
+    end
+    assert_equal 40 * MS, p.functions(request: "r").total_ns
+    assert_equal 10 * MS, p.functions(endpoint: "SELECT").total_ns
+    assert_equal %w[Outer], p.slow.spans.map(&:name)
+    assert_equal [0, 1], p.spans.spans.map(&:parent)
+  end
+
+  def test_a_span_follows_its_fiber_to_another_thread
+    p = profile do
+      thread :a, tid: 1, name: "a"
+      thread :b, tid: 2, name: "b"
+      at 0, a: running("main:2 work:12"), b: running("main:2 other:22")
+      record(10) { |r| r.span_begin(1, 9, 10 * MS, kind: "request", name: "F", request_id: "f") }
+      record(20) { |r| r.span_switch(1, 0, 20 * MS) }
+      record(30) { |r| r.span_switch(2, 9, 30 * MS) }
+      record(40) { |r| r.span_end(9, 40 * MS, name: "F") }
+      finish 50
+    end
+    assert_equal({ "Foo#work" => 10.0, "Bar.other" => 10.0 }, self_ms(p, request: "f"))
+    assert_equal [["running", 10], ["blocked", 10], ["running", 10]], p.request("f").runs.map { |run| [run.state, run.ns / MS] }
+  end
+
+  def test_spans_open_since_before_the_oldest_chunk_are_known_by_their_repetition
+    path = ring(chunks: 2) do
+      thread :a, tid: 1
+      at 0, a: running("main:2 work:12")
+      span 5..95, :a, id: "long", name: "Job", kind: "job"
+      [20, 40, 60, 80].each { |time| new_chunk time }
+      finish 100
+    end
+    p = Sdb::Profile.new([path])
+    request = p.request("long")
+    assert_equal [90 * MS, 90 * MS], [request.wall_ns, request.runs.sum(&:ns)]
+    assert_equal "unknown", request.runs.first.state
+    assert_equal 35 * MS, p.functions(request: "long").total_ns
+  end
+
+  def test_thread_tags_select_time_until_the_next_set
+    p = profile do
+      thread :a, tid: 1
+      at 0, a: running("main:2 work:12")
+      tags 10, :a, tenant: "x"
+      tags 25, :a, tenant: "y"
+      finish 40
+    end
+    assert_equal [15, 15, 0], %w[x y z].map { |value| p.functions(tag: { tenant: value }).total_ns / MS }
+  end
+
+  def test_tags_of_a_process_are_tags_of_all_its_spans_and_threads
+    p = profile(tags: { "region" => "eu" }, &SHOP)
+    assert_equal p.functions.total_ns, p.functions(tag: "region=eu").total_ns
+    assert_equal 3, p.spans(tag: "region=eu").spans.size
+    assert_equal "eu", p.spans.spans.first.tags["region"]
+  end
+end
