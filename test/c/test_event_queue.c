@@ -54,6 +54,20 @@ a_full_queue_drops_and_counts(void)
     CHECK(sdb_event_queue_new(512) == NULL);
 }
 
+static void
+what_must_be_kept_free_is_kept(void)
+{
+    struct sdb_event_queue *q = sdb_event_queue_new(1024);
+    int taken = 0;
+
+    while (sdb_event_queue_push_keeping(q, 1, 0, "12345678", 8, 240)) taken++;
+    CHECK_EQ(taken, (1024 - 240) / 24);
+    CHECK_EQ(sdb_event_queue_dropped(q), 1);
+    for (int i = 0; i < 240 / 24; i++) CHECK(sdb_event_queue_push(q, 2, 0, "12345678", 8));
+    CHECK(sdb_event_queue_dropped(q) == 1);
+    sdb_event_queue_free(q);
+}
+
 enum { EVENTS = 200000 };
 
 static void *
@@ -110,6 +124,7 @@ main(void)
 {
     RUN(events_come_out_in_order_and_whole);
     RUN(a_full_queue_drops_and_counts);
+    RUN(what_must_be_kept_free_is_kept);
     RUN(one_thread_produces_while_another_consumes);
     return t_done();
 }

@@ -83,6 +83,13 @@ bool
 sdb_event_queue_push(struct sdb_event_queue *q, uint32_t type, uint64_t at_ns, const void *payload,
                      size_t bytes)
 {
+    return sdb_event_queue_push_keeping(q, type, at_ns, payload, bytes, 0);
+}
+
+bool
+sdb_event_queue_push_keeping(struct sdb_event_queue *q, uint32_t type, uint64_t at_ns, const void *payload,
+                             size_t bytes, size_t keep)
+{
     uint64_t head = q->head; /* only this thread writes it */
     size_t offset = head & (q->size - 1), pad = 0, need;
     struct entry entry = {type, (uint32_t)bytes, at_ns};
@@ -90,7 +97,7 @@ sdb_event_queue_push(struct sdb_event_queue *q, uint32_t type, uint64_t at_ns, c
     if (type == PAD_TYPE || bytes > q->size / 2 - sizeof entry) goto drop;
     need = entry_bytes(bytes);
     if (need > q->size - offset) pad = q->size - offset;
-    if (!has_room(q, head, pad + need)) goto drop;
+    if (!has_room(q, head, pad + need + keep)) goto drop;
     if (pad > 0) {
         uint32_t pad_type = PAD_TYPE;
 
