@@ -192,7 +192,9 @@ sdb_gvl_seed(struct sdb_thread_table *table)
         bool asleep = RB_TYPE_P(status, T_STRING) && strcmp(StringValueCStr(status), "sleep") == 0;
         uint64_t state = thread == current ? SDB_RUNNING : asleep ? SDB_BLOCKED : SDB_GVL_WAIT;
         uint64_t flags = inferred | (thread == main_thread ? SDB_THREAD_MAIN : 0);
-        struct sdb_slot *slot = register_thread(thread, flags, state, NIL_P(tid) ? 0 : NUM2ULL(tid));
+        /* in a forked process before 3.2 the VM goes on telling the parent's tid (thread_pthread.c) */
+        uint64_t native = thread == current ? native_tid() : NIL_P(tid) ? 0 : NUM2ULL(tid);
+        struct sdb_slot *slot = register_thread(thread, flags, state, native);
         if (!slot) continue;
 #ifdef HAVE_RB_INTERNAL_THREAD_SPECIFIC_GET
         rb_internal_thread_specific_set(thread, gvl.key, slot);

@@ -198,6 +198,7 @@ on_fork_child(void)
         append_parent_ring(rec.scanner.file.path);
         sdb_ring_file_abandon(&rec.scanner.file);
     }
+    sdb_memory_probe_close(&rec.scanner.memory_probe);
     rec.running = false;
     if (!ruby_native_thread_p()) { /* a C library's own thread forked: no Ruby will run here */
         rec.forked_silent = true;

@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include "core/code_table.h"
 #include "core/edge_set.h"
+#include "core/memory_probe.h"
 #include "core/pacing.h"
 #include "core/ring_file.h"
 #include "core/ring_writer.h"
@@ -59,6 +60,10 @@ struct sdb_scanner {
     uint64_t idle_ticks;
     uint64_t flushed_ns, second_ns, memory_ns, asked_ns;
     bool ask_soon;     /* a thread began or ended: the symbolizer has something to do */
+    struct sdb_memory_probe memory_probe;
+    struct sdb_memory memory; /* as last read */
+    uint64_t memory_opened_ns, memory_chunk;
+    uint32_t memory_level; /* highest PRE_OOM level written since usage was low */
     bool memory_short; /* near the cgroup's limit: flush at every tick */
     uint64_t others_cpu_ns; /* Ruby 3.1: did anything run? */
     bool gc_now;
@@ -106,6 +111,7 @@ bool sdb_infer_state(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_s
 bool sdb_infer_anything_ran(struct sdb_scanner *sc);
 void sdb_upkeep_tick(struct sdb_scanner *sc);   /* end of each tick */
 void sdb_upkeep_flush(struct sdb_scanner *sc);  /* to the file */
+void sdb_upkeep_memory(struct sdb_scanner *sc); /* memory.c */
 void sdb_upkeep_second(struct sdb_scanner *sc); /* counters, clock, state page, governor */
 /* After the native thread ended: last names, figures, state CLOSED, closes the file. Runs on: the thread that
  * stops the recording. reason: why it stopped, NULL when asked to. */

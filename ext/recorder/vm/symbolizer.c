@@ -42,6 +42,7 @@ static struct {
     /* shared: atomic */
     uint64_t asked;  /* SDB_ASK_* bits; the futex is its low half */
     uint64_t stop, interrupted, gvl_ns, memory_bytes;
+    uint64_t gc_figures[4]; /* struct sdb_gc_figures */
 } sym = {.thread = Qnil};
 
 static void
@@ -117,10 +118,32 @@ name_thread(struct sdb_slot *slot)
     sdb_thread_set_name(slot, RSTRING_PTR(name), (size_t)RSTRING_LEN(name));
 }
 
+static void
+read_gc_figures(void)
+{
+    static const char *const keys[] = {"count", "heap_live_slots", "malloc_increase_bytes",
+                                       "oldmalloc_increase_bytes"};
+    for (int i = 0; i < 4; i++) {
+        sdb_store_relaxed(&sym.gc_figures[i], (uint64_t)rb_gc_stat(ID2SYM(rb_intern(keys[i]))));
+    }
+}
+
+void
+sdb_symbolizer_gc_figures(struct sdb_gc_figures *out)
+{
+    *out = (struct sdb_gc_figures){
+        .count = sdb_load_relaxed(&sym.gc_figures[0]),
+        .heap_live_slots = sdb_load_relaxed(&sym.gc_figures[1]),
+        .malloc_increase_bytes = sdb_load_relaxed(&sym.gc_figures[2]),
+        .oldmalloc_increase_bytes = sdb_load_relaxed(&sym.gc_figures[3]),
+    };
+}
+
 static VALUE
 housekeeping(VALUE unused)
 {
     (void)unused;
+    read_gc_figures();
     struct sdb_named *gone;
     while ((gone = sdb_code_table_take_evicted(sym.codes))) {
         sdb_gc_unpin(gone->pin);

@@ -31,6 +31,12 @@ uint64_t sdb_symbolizer_gvl_ns(void);
 /* Memory of the symbols alive, bytes. Runs on: any. */
 uint64_t sdb_symbolizer_memory_bytes(void);
 
+struct sdb_gc_figures { /* of GC.stat, as of the symbolizer's last turn */
+    uint64_t count, heap_live_slots, malloc_increase_bytes, oldmalloc_increase_bytes;
+};
+/* Runs on: any. */
+void sdb_symbolizer_gc_figures(struct sdb_gc_figures *out);
+
 /* In a forked child: forgets the thread, which did not come along. Runs on: atfork child handler. */
 void sdb_symbolizer_forked(void);
 

@@ -202,6 +202,7 @@ sdb_upkeep_close(struct sdb_scanner *sc, const char *reason)
     if (!sc->has_file && sc->file_due_ns) open_file(sc);
     sdb_upkeep_second(sc);
     sdb_upkeep_flush(sc);
+    sdb_memory_probe_close(&sc->memory_probe);
     if (!sc->has_file) return;
     sdb_ring_writer_state(sc->writer, SDB_RING_CLOSED, sc->counters, reason, sc->now_ns,
                           sdb_clock_ns(CLOCK_REALTIME));
@@ -214,6 +215,7 @@ sdb_upkeep_tick(struct sdb_scanner *sc)
 {
     write_gc_periods(sc);
     write_names(sc);
+    sdb_upkeep_memory(sc);
     ask_symbolizer(sc);
     if (sdb_load_acquire(&sc->needs_symbolizer) && sc->tick % 16 == 4) sc->start_symbolizer();
     if (sc->file_due_ns && sc->now_ns >= sc->file_due_ns) open_file(sc);
