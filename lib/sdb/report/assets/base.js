@@ -105,6 +105,7 @@ sdb.unpack = async (text) => {
 // Shows one message in place of the views.
 sdb.message = (title, ...paragraphs) => {
   const main = sdb.byId("main");
+  sdb.byId("help-open").hidden = true; // there is nothing to steer
   main.replaceChildren(
     sdb.el("div", { class: "message", id: "message" }, sdb.el("h2", {}, title), ...paragraphs.map((p) => sdb.el("p", {}, p))),
   );
