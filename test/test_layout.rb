@@ -173,6 +173,17 @@ class TestLayout < Minitest::Test
     assert_equal "1\n\"no second thread to calibrate with: ThreadError\"\n", ruby(script)
   end
 
+  # A container's seccomp profile may refuse process_vm_readv; then /proc/self/mem is read.
+  def test_without_process_vm_readv_memory_is_read_another_way
+    assert_equal "Hash\n", ruby("#{forbid_process_vm_readv}; p T.prove_layout.class")
+  end
+
+  def test_without_any_safe_read_it_is_refused_in_words
+    no_more_files = "Process.setrlimit(:NOFILE, 3); (IO.for_fd(0).dup rescue 0)"
+    out = ruby("#{forbid_process_vm_readv}; #{no_more_files}; p T.prove_layout")
+    assert_equal "\"this process may not read its own memory safely (process_vm_readv and /proc/self/mem are both refused)\"\n", out
+  end
+
   def test_a_define_method_that_an_app_replaced_ends_in_words
     script = "class Object; def define_singleton_method(*) = raise('no'); end; p T.prove_layout"
     assert_equal "\"calibration raised: RuntimeError\"\n", ruby(script)
@@ -199,6 +210,20 @@ class TestLayout < Minitest::Test
 
   def assert_proven(result)
     assert_kind_of Hash, result, result.to_s
+  end
+
+  # Ruby code that lets process_vm_readv fail with EPERM from there on.
+  def forbid_process_vm_readv
+    prctl, process_vm_readv = RbConfig::CONFIG["host_cpu"] == "x86_64" ? [157, 310] : [167, 270]
+    # load the number of the call; if it is that one return EPERM, else allow (linux/filter.h, linux/seccomp.h)
+    program = [[0x20, 0, 0, 0], [0x15, 0, 1, process_vm_readv], [0x06, 0, 0, 0x0005_0001], [0x06, 0, 0, 0x7fff_0000]]
+    <<~RUBY.tr("\n", ";")
+      $VERBOSE = nil
+      filter = #{program.inspect}.map { |i| i.pack("SCCL") }.join
+      syscall(#{prctl}, 38, 1, 0, 0, 0)
+      list = [#{program.size}, filter].pack("Sx6P")
+      syscall(#{prctl}, 22, 2, [list].pack("P").unpack1("Q"))
+    RUBY
   end
 
   def preamble
