@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include "core/clock.h"
 #include "sdb_atomic.h"
+#include "vm/allocations.h"
 
 static struct {
     /* immutable after install */
@@ -55,6 +56,12 @@ register_thread(VALUE thread, uint64_t flags, uint64_t state, uint64_t tid)
     uint64_t ec = th ? sdb_load_relaxed((const uint64_t *)(uintptr_t)(th + gvl.thread_ec_off)) : 0;
     if (!ec) return NULL;
     return sdb_thread_claim(gvl.table, (uint64_t)thread, th, ec, tid, flags, state, sdb_monotonic_ns());
+}
+
+uint64_t
+sdb_gvl_current_ec(const struct sdb_slot *slot)
+{
+    return sdb_load_relaxed((const uint64_t *)(uintptr_t)(sdb_load_relaxed(&slot->th) + gvl.thread_ec_off));
 }
 
 bool
@@ -104,12 +111,14 @@ on_thread_event(rb_event_flag_t event, const rb_internal_thread_event_data_t *da
             rb_internal_thread_specific_set(thread, gvl.key, slot);
 #endif
             own_slot = slot;
+            sdb_allocations_turn(slot);
             return;
         }
         own_slot = slot;
         uint64_t tid = native_tid();
         if (sdb_load_relaxed(&slot->tid) != tid) sdb_store_relaxed(&slot->tid, tid);
         sdb_store_relaxed(&slot->cpu, (uint64_t)sched_getcpu());
+        sdb_allocations_turn(slot);
         sdb_thread_enter(slot, SDB_RUNNING, sdb_monotonic_ns());
     } else if (!slot) {
         return;
@@ -245,5 +254,7 @@ void
 sdb_gvl_set_own(void)
 {
     struct sdb_slot *slot = sdb_gvl_current_slot();
-    if (slot) sdb_store_relaxed(&slot->flags, sdb_load_relaxed(&slot->flags) | SDB_THREAD_OWN);
+    if (!slot || sdb_load_relaxed(&slot->flags) & SDB_THREAD_OWN) return;
+    sdb_store_relaxed(&slot->flags, sdb_load_relaxed(&slot->flags) | SDB_THREAD_OWN);
+    sdb_add_relaxed(&gvl.table->live_count, (uint64_t)-1); /* counts the app's threads */
 }

@@ -8,6 +8,7 @@
 #include "core/clock.h"
 #include "sdb_atomic.h"
 #include "vm/scanner.h"
+#include "vm/symbolizer.h"
 
 enum {
     NOISE_NS = 5000,
@@ -20,9 +21,11 @@ bool
 sdb_infer_anything_ran(struct sdb_scanner *sc)
 {
     uint64_t process = sdb_clock_ns(CLOCK_PROCESS_CPUTIME_ID), own = sdb_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    uint64_t others = process - own; /* total CPU of everybody else; off by what the second read takes */
+    /* CPU of the app's threads; off by what the two later reads take. The symbolizer's turns are ours: would they
+     * count, its own housekeeping would keep an idle process from being idle */
+    uint64_t others = process - own - sdb_symbolizer_cpu_ns();
     /* compared with the last time something ran, not with the last tick: little by little adds up, noise does not */
-    if (sc->others_cpu_ns && others < sc->others_cpu_ns + NOISE_NS) return false;
+    if (sc->others_cpu_ns && (int64_t)(others - sc->others_cpu_ns) < NOISE_NS) return false;
     sc->others_cpu_ns = others;
     return true;
 }

@@ -18,6 +18,7 @@
 #include "sdb_atomic.h"
 #include "vm/gc.h"
 #include "vm/gvl.h"
+#include "vm/spans.h"
 #include "vm/oom_upkeep.h"
 #include "vm/symbolizer.h"
 
@@ -65,11 +66,13 @@ free_parts(struct sdb_scanner *sc)
     sdb_edge_set_free(sc->edges);
     sdb_ring_writer_free(sc->writer);
     sdb_symbol_area_free(sc->symbols);
+    sdb_events_free(sc->events);
     sc->walker = NULL;
     sc->codes = NULL;
     sc->edges = NULL;
     sc->writer = NULL;
     sc->symbols = NULL;
+    sc->events = NULL;
 }
 
 static void
@@ -104,6 +107,7 @@ make_parts(uint64_t now_ns)
     sc->edges = sdb_edge_set_new();
     sc->writer = sdb_ring_writer_new(now_ns, rec.options.interval_ns);
     sc->symbols = sdb_symbol_area_new();
+    sc->events = sdb_events_new();
     struct sdb_walker_config config = {
         .layout = rec.layout,
         .stacks_last = rec.stacks_last,
@@ -115,10 +119,11 @@ make_parts(uint64_t now_ns)
         .during_gc = rb_during_gc,
     };
     sc->walker = sc->codes && sc->edges ? sdb_walker_new(&config) : NULL;
-    if (!sc->walker || !sc->writer || !sc->symbols) {
+    if (!sc->walker || !sc->writer || !sc->symbols || !sc->events) {
         free_parts(sc);
         return SDB_ERR_NOMEM;
     }
+    sdb_spans_recording_begins();
     sc->exact = sdb_gvl_exact();
     sc->gc_events = rec.stacks_last; /* 3.3+, see gc.h */
     sc->during_gc = rb_during_gc;
@@ -301,13 +306,13 @@ sdb_recorder_start(const struct sdb_recorder_options *options, char reason[SDB_R
     sdb_gc_enable_events(true);
     rec.running = true;
     rec.forked_silent = false;
+    start_symbolizer(NULL);
     err = sdb_scanner_launch(sc);
     if (err) {
         snprintf(reason, SDB_REASON_BYTES, "%s", sdb_error_text(err));
         sdb_recorder_stop();
         return err;
     }
-    start_symbolizer(NULL);
     return SDB_OK;
 }
 

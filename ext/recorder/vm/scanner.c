@@ -94,6 +94,7 @@ sdb_scanner_tick(struct sdb_scanner *sc, uint64_t now_ns)
     }
     if (sc->chunk != sdb_ring_writer_chunk(sc->writer)) {
         sc->chunk = sdb_ring_writer_chunk(sc->writer);
+        sdb_events_repeat(sc);
         visit_all(sc);
     }
     sdb_upkeep_tick(sc);
@@ -132,8 +133,7 @@ park(struct sdb_scanner *sc)
     sdb_count(sc, SDB_C_PARKS, 1);
     sdb_set_counter(sc, SDB_C_PARKED, 1);
     sc->now_ns = sdb_monotonic_ns();
-    sdb_upkeep_second(sc); /* the file must tell now: nothing is written until somebody runs */
-    sdb_upkeep_flush(sc);
+    sdb_upkeep_flush(sc); /* nothing is written until somebody runs */
     pthread_mutex_unlock(&sc->tick_lock);
 
     /* seq_cst store before the look at the bits; a hook sets its bit before it looks at `parked` */
@@ -143,7 +143,11 @@ park(struct sdb_scanner *sc)
     while (sdb_load_acquire(&sc->threads->parked) && !any_active(sc) && !sdb_load_acquire(&sc->stop) &&
            sdb_load_acquire(&sc->dump_asked) == sc->dump_done) {
         wait_unparked(sc, asked ? 0 : IDLE_ASK_NS);
-        if (!asked && sdb_load_acquire(&sc->threads->parked)) sdb_symbolizer_ask(SDB_ASK_IDLE);
+        if (asked || !sdb_load_acquire(&sc->threads->parked)) continue;
+        /* idle for a while, not just between two requests: the file shall say so */
+        sc->now_ns = sdb_monotonic_ns();
+        sdb_upkeep_state(sc);
+        sdb_symbolizer_ask(SDB_ASK_IDLE);
         asked = true;
     }
     sdb_store_seq_cst(&sc->threads->parked, 0);

@@ -19,6 +19,7 @@
 #include "core/ring_file.h"
 #include "core/ring_writer.h"
 #include "core/symbol_area.h"
+#include "vm/events.h"
 #include "vm/thread_table.h"
 #include "vm/walk.h"
 
@@ -38,6 +39,7 @@ struct sdb_scanner {
     struct sdb_walker *walker;
     struct sdb_ring_writer *writer;
     struct sdb_symbol_area *symbols;
+    struct sdb_events *events;
     bool exact;          /* states from GVL events */
     bool gc_events;      /* GC timed by events */
     int (*during_gc)(void);
@@ -104,6 +106,8 @@ sdb_set_counter(struct sdb_scanner *sc, enum sdb_counter counter, uint64_t value
 }
 
 void sdb_visit(struct sdb_scanner *sc, struct sdb_slot *slot, uint32_t index);
+/* Writes the THREAD record of the slot's thread when this chunk has it not yet, and it still is the one of that serial. */
+void sdb_visit_thread(struct sdb_scanner *sc, struct sdb_slot *slot, uint64_t serial);
 /* Ruby 3.1: what the slot's CPU clock says. False: not due, or nothing new. */
 bool sdb_infer_state(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan,
                      struct sdb_state_view *out, bool *ran);
@@ -112,11 +116,10 @@ bool sdb_infer_anything_ran(struct sdb_scanner *sc);
 void sdb_upkeep_tick(struct sdb_scanner *sc);   /* end of each tick */
 void sdb_upkeep_flush(struct sdb_scanner *sc);  /* to the file */
 void sdb_upkeep_memory(struct sdb_scanner *sc); /* memory.c */
-void sdb_upkeep_second(struct sdb_scanner *sc); /* counters, clock, state page, governor */
+void sdb_upkeep_state(struct sdb_scanner *sc);  /* the state page */
+void sdb_upkeep_second(struct sdb_scanner *sc); /* that, counters and clocks into the log, the governor */
 /* After the native thread ended: last names, figures, state CLOSED, closes the file. Runs on: the thread that
  * stops the recording. reason: why it stopped, NULL when asked to. */
 void sdb_upkeep_close(struct sdb_scanner *sc, const char *reason);
-/* Drains what other threads queued for the log: GC periods, spans, tags, marks. */
-void sdb_upkeep_events(struct sdb_scanner *sc, struct sdb_slot *slot);
 
 #endif

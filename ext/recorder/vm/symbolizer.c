@@ -21,6 +21,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "core/clock.h"
+#include "core/event_queue.h"
 #include "sdb_atomic.h"
 #include "vm/gc.h"
 #include "vm/gvl.h"
@@ -41,6 +42,7 @@ static struct {
     struct sdb_named *made;
     /* shared: atomic */
     uint64_t asked;  /* SDB_ASK_* bits; the futex is its low half */
+    uint64_t tid, alive;
     uint64_t stop, interrupted, gvl_ns, memory_bytes;
     uint64_t gc_figures[4]; /* struct sdb_gc_figures */
 } sym = {.thread = Qnil};
@@ -61,6 +63,19 @@ uint64_t
 sdb_symbolizer_gvl_ns(void)
 {
     return sdb_load_relaxed(&sym.gvl_ns);
+}
+
+bool
+sdb_symbolizer_is_gone(void)
+{
+    return !sdb_load_acquire(&sym.alive);
+}
+
+uint64_t
+sdb_symbolizer_cpu_ns(void)
+{
+    uint64_t tid = sdb_load_relaxed(&sym.tid);
+    return tid ? sdb_clock_ns(sdb_thread_cpu_clock((uint32_t)tid)) : 0;
 }
 
 uint64_t
@@ -158,6 +173,9 @@ housekeeping(VALUE unused)
         if (life != SDB_SLOT_RETIRED) continue;
         free((void *)(uintptr_t)sdb_load_relaxed(&slot->name));
         sdb_store_relaxed(&slot->name, 0);
+        sdb_event_queue_free((struct sdb_event_queue *)(uintptr_t)sdb_load_relaxed(&slot->queue));
+        sdb_store_relaxed(&slot->queue, 0);
+        sdb_store_relaxed(&slot->context, 0);
         sdb_store_relaxed(&slot->thread_value, 0);
         sdb_store_release(&slot->life, SDB_SLOT_FREE); /* unpinned: gc.c marks no FREE slot */
     }
@@ -273,6 +291,7 @@ static VALUE symbolizer_main(void *unused);
 static void
 begin_thread(void)
 {
+    sdb_store_release(&sym.alive, 1);
     sym.thread = rb_thread_create(symbolizer_main, NULL);
     sdb_gc_set_symbolizer(sym.thread);
 }
@@ -327,6 +346,7 @@ static VALUE
 symbolizer_ended(VALUE self)
 {
     if (sym.thread == self) {
+        sdb_store_release(&sym.alive, 0); /* perhaps the app killed every thread it found */
         sym.thread = Qnil;
         sdb_gc_set_symbolizer(Qnil);
     }
@@ -338,6 +358,7 @@ symbolizer_main(void *unused)
 {
     (void)unused;
     VALUE self = rb_thread_current();
+    sdb_store_relaxed(&sym.tid, (uint64_t)syscall(SYS_gettid));
     sdb_gvl_set_own();
     rb_funcall(self, rb_intern("name="), 1, rb_str_new_cstr("sdb symbolizer"));
     rb_funcall(self, rb_intern("report_on_exception="), 1, Qfalse);
@@ -385,6 +406,8 @@ sdb_symbolizer_forked(void)
     sym.thread = Qnil;
     sym.joiner_count = 0;
     sdb_gc_set_symbolizer(Qnil);
+    sdb_store_relaxed(&sym.tid, 0);
+    sdb_store_relaxed(&sym.alive, 0);
     sdb_store_relaxed(&sym.asked, 0);
     sdb_store_relaxed(&sym.interrupted, 0);
     sdb_store_relaxed(&sym.stop, 0);

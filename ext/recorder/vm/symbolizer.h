@@ -28,6 +28,10 @@ enum { SDB_ASK_WORK = 1, SDB_ASK_IDLE = 2 };
 void sdb_symbolizer_ask(uint64_t what);
 /* Total GVL time it took, ns. Runs on: any. */
 uint64_t sdb_symbolizer_gvl_ns(void);
+/* True when it ended without being asked to. Runs on: any. */
+bool sdb_symbolizer_is_gone(void);
+/* CPU the present symbolizer thread has used, ns; one system call. Runs on: any. */
+uint64_t sdb_symbolizer_cpu_ns(void);
 /* Memory of the symbols alive, bytes. Runs on: any. */
 uint64_t sdb_symbolizer_memory_bytes(void);
 

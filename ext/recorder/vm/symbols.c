@@ -230,6 +230,7 @@ sdb_symbol_make(const struct sdb_layout *layout, const struct sdb_young *young)
     }
     VALUE where = code_path(frame), first = rb_profile_frame_first_lineno(frame);
     put_string(&path, where);
+    if (path.n == 7 && !memcmp(path.bytes, "<cfunc>", 7)) path.n = 0; /* what the API says of a C function */
     if (ment) put_class(&class, rb_profile_frame_classpath(ment));
     s.kind = iseq || path.n ? SDB_CODE_RUBY : SDB_CODE_C;
     s.first_line = FIXNUM_P(first) ? (uint32_t)FIX2LONG(first) : 0;

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "core/event_queue.h"
 #include "sdb_atomic.h"
 
 static struct sdb_slot *
@@ -85,6 +86,8 @@ sdb_thread_claim(struct sdb_thread_table *t, uint64_t thread_value, uint64_t th,
     sdb_store_relaxed(&slot->name, 0);
     sdb_store_relaxed(&slot->queue, 0);
     sdb_store_relaxed(&slot->span_id, 0);
+    sdb_store_relaxed(&slot->context, 0);
+    sdb_store_relaxed(&slot->allocations, 0);
     sdb_store_release(&slot->life, SDB_SLOT_LIVE); /* pairs with scanner.c:visit */
     sdb_add_relaxed(&t->live_count, 1);
     sdb_thread_activate(t, slot, true);
@@ -97,7 +100,7 @@ sdb_thread_ended(struct sdb_thread_table *t, struct sdb_slot *slot, uint64_t now
     uint64_t expected = SDB_SLOT_LIVE;
     sdb_store_relaxed(&slot->death_ns, now_ns);
     if (!sdb_cas_acq_rel(&slot->life, &expected, SDB_SLOT_DEAD)) return;
-    sdb_add_relaxed(&t->live_count, (uint64_t)-1);
+    if (!(sdb_load_relaxed(&slot->flags) & SDB_THREAD_OWN)) sdb_add_relaxed(&t->live_count, (uint64_t)-1);
     sdb_thread_activate(t, slot, true);
 }
 
@@ -210,6 +213,7 @@ sdb_thread_table_reset(struct sdb_thread_table *t)
         struct sdb_slot *segment = (struct sdb_slot *)(uintptr_t)sdb_load_relaxed(&t->live.segments[s]);
         for (int i = 0; segment && i < SDB_SEGMENT_SLOTS; i++) {
             free((void *)(uintptr_t)sdb_load_relaxed(&segment[i].name));
+            sdb_event_queue_free((struct sdb_event_queue *)(uintptr_t)sdb_load_relaxed(&segment[i].queue));
             uint64_t seq = sdb_load_relaxed(&segment[i].seq);
             struct sdb_slot kept = {.seq = (seq + 2) & ~1ull, .scan = segment[i].scan, .index = segment[i].index};
             segment[i] = kept; /* the scanner's buffer is kept for the slot's next thread */

@@ -151,10 +151,10 @@ publish_pending(struct sdb_scanner *sc)
     sdb_store_release(&live->pending_seq, seq + 2);
 }
 
+/* What the file tells about this process: figures and whether it is parked. */
 void
-sdb_upkeep_second(struct sdb_scanner *sc)
+sdb_upkeep_state(struct sdb_scanner *sc)
 {
-    sc->second_ns = sc->now_ns;
     if (pthread_equal(pthread_self(), sc->thread)) sc->cpu_ns = sdb_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     uint64_t cpu = sc->cpu_ns, realtime = sdb_clock_ns(CLOCK_REALTIME);
     sdb_set_counter(sc, SDB_C_CPU_NS, cpu);
@@ -171,8 +171,20 @@ sdb_upkeep_second(struct sdb_scanner *sc)
     sdb_set_counter(sc, SDB_C_RSS_BYTES,
                     sdb_ring_writer_memory_bytes(sc->writer) + sdb_symbol_area_memory_bytes(sc->symbols) +
                         sdb_code_table_memory_bytes(sc->codes) + sdb_edge_set_memory_bytes(sc->edges) +
-                        sdb_walker_memory_bytes(sc->walker) + sdb_symbolizer_memory_bytes());
-    if (sdb_pacing_govern(&sc->pacing, cpu, sc->counters[SDB_C_DISPLACED_TICKS], sc->now_ns)) {
+                        sdb_walker_memory_bytes(sc->walker) + sdb_symbolizer_memory_bytes() +
+                        sdb_events_memory_bytes(sc->events));
+    if (sc->has_file) {
+        sdb_ring_writer_state(sc->writer, SDB_RING_LIVE, sc->counters, NULL, sc->now_ns, realtime);
+    }
+}
+
+void
+sdb_upkeep_second(struct sdb_scanner *sc)
+{
+    sc->second_ns = sc->now_ns;
+    sdb_upkeep_state(sc);
+    if (sdb_symbolizer_is_gone()) sdb_store_release(&sc->needs_symbolizer, 1);
+    if (sdb_pacing_govern(&sc->pacing, sc->cpu_ns, sc->counters[SDB_C_DISPLACED_TICKS], sc->now_ns)) {
         sdb_ring_writer_interval(sc->writer, sc->pacing.interval_ns);
     }
     sdb_set_counter(sc, SDB_C_EFFECTIVE_INTERVAL_NS, sc->pacing.interval_ns);
@@ -180,24 +192,15 @@ sdb_upkeep_second(struct sdb_scanner *sc)
     uint8_t bytes[10 * (SDB_COUNTER_COUNT + 1)], *end = sdb_varint_put(bytes, SDB_COUNTER_COUNT);
     for (int i = 0; i < SDB_COUNTER_COUNT; i++) end = sdb_varint_put(end, sc->counters[i]);
     sdb_ring_writer_sized(sc->writer, SDB_R_COUNTERS, bytes, (size_t)(end - bytes));
-    sdb_ring_writer_clock(sc->writer, sdb_monotonic_ns(), realtime);
-    if (sc->has_file) {
-        sdb_ring_writer_state(sc->writer, SDB_RING_LIVE, sc->counters, NULL, sc->now_ns, realtime);
-    }
+    sdb_ring_writer_clock(sc->writer, sdb_monotonic_ns(), sdb_clock_ns(CLOCK_REALTIME));
     if (sc->every_second) sc->every_second(sc->every_second_data);
-}
-
-void
-sdb_upkeep_events(struct sdb_scanner *sc, struct sdb_slot *slot)
-{
-    (void)sc;
-    (void)slot;
 }
 
 void
 sdb_upkeep_close(struct sdb_scanner *sc, const char *reason)
 {
     sc->now_ns = sdb_monotonic_ns();
+    sdb_events_drain_all(sc);
     write_names(sc);
     if (!sc->has_file && sc->file_due_ns) open_file(sc);
     sdb_upkeep_second(sc);
@@ -214,6 +217,7 @@ void
 sdb_upkeep_tick(struct sdb_scanner *sc)
 {
     write_gc_periods(sc);
+    sdb_events_tick(sc);
     write_names(sc);
     sdb_upkeep_memory(sc);
     ask_symbolizer(sc);

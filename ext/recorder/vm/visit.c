@@ -30,7 +30,7 @@ scan_of(struct sdb_scanner *sc, struct sdb_slot *slot)
     *scan = (struct sdb_scan){.frames = frames, .capacity = capacity, .serial = serial};
     scan->node_chunk = scan->thread_chunk = scan->sample_chunk = UINT64_MAX;
     scan->checked_ns = sdb_load_relaxed(&slot->birth_ns);
-    sdb_count(sc, SDB_C_THREADS_SEEN, 1);
+    if (!(sdb_load_relaxed(&slot->flags) & SDB_THREAD_OWN)) sdb_count(sc, SDB_C_THREADS_SEEN, 1);
     sc->ask_soon = true;
     return scan;
 }
@@ -73,6 +73,16 @@ write_thread(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *sca
     scan->name = version;
 }
 
+void
+sdb_visit_thread(struct sdb_scanner *sc, struct sdb_slot *slot, uint64_t serial)
+{
+    uint64_t life = slot ? sdb_load_acquire(&slot->life) : SDB_SLOT_FREE;
+    if (life != SDB_SLOT_LIVE && life != SDB_SLOT_DEAD) return;
+    struct sdb_scan *scan = scan_of(sc, slot);
+    if (!scan || scan->serial != serial || sdb_load_relaxed(&slot->flags) & SDB_THREAD_OWN) return;
+    if (scan->thread_chunk != sdb_ring_writer_chunk(sc->writer)) write_thread(sc, slot, scan, (uint32_t)slot->index);
+}
+
 static uint64_t
 name_version(const struct sdb_slot *slot)
 {
@@ -108,7 +118,8 @@ node_of(struct sdb_scanner *sc, struct sdb_scan *scan, uint32_t from)
 static void
 retire(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan, uint32_t index)
 {
-    sdb_upkeep_events(sc, slot);
+    sdb_events_drain(sc, slot);
+    sdb_events_retire(sc, slot);
     if (!(sdb_load_relaxed(&slot->flags) & SDB_THREAD_OWN)) {
         if (scan->thread_chunk != sdb_ring_writer_chunk(sc->writer)) write_thread(sc, slot, scan, index);
         sdb_ring_writer_thread_end(sc->writer, index, scan->serial, sdb_load_relaxed(&slot->death_ns));
@@ -250,8 +261,9 @@ sdb_visit(struct sdb_scanner *sc, struct sdb_slot *slot, uint32_t index)
             keep_active(sc, index); /* its hook is in the middle of an update: next tick */
             return;
         }
-    } else if (!sdb_infer_state(sc, slot, scan, &v, &ran) && !due) {
-        return;
+    } else {
+        sdb_events_drain(sc, slot); /* also of a thread whose clock is not due */
+        if (!sdb_infer_state(sc, slot, scan, &v, &ran) && !due) return;
     }
     bool phantom = sc->exact && phantom_run(sc, slot, scan, &v);
     bool running = v.state == SDB_RUNNING || v.state == SDB_GC || phantom;
@@ -265,7 +277,7 @@ sdb_visit(struct sdb_scanner *sc, struct sdb_slot *slot, uint32_t index)
     if (state != SDB_GC && (sc->exact ? running || switched : ran)) {
         read_stack(sc, slot, scan, &v, running, &from);
     }
-    sdb_upkeep_events(sc, slot);
+    sdb_events_drain(sc, slot);
     uint64_t chunk = sdb_ring_writer_chunk(sc->writer);
     if (scan->thread_chunk != chunk || scan->name != name_version(slot)) write_thread(sc, slot, scan, index);
     uint32_t node = node_of(sc, scan, from);
