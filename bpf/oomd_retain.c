@@ -81,22 +81,22 @@ by_user_and_age(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-/* Index of the oldest dump of the user with most bytes; all->n when none is left (bytes 0: removed). */
+/* Index of the oldest dump of the user who has most of what is short; all->n when none is left. */
 static size_t
-next_to_go(const struct dumps *all)
+next_to_go(const struct dumps *all, bool bytes_are_short)
 {
     size_t best = all->n;
     uint64_t most = 0;
     for (size_t i = 0; i < all->n;) {
-        uint64_t bytes = 0;
+        uint64_t has = 0;
         size_t oldest = all->n, k = i;
         for (; k < all->n && all->at[k].uid == all->at[i].uid; k++) {
             if (all->at[k].name[0] == '\0') continue;
             if (oldest == all->n) oldest = k;
-            bytes += all->at[k].bytes + 1;
+            has += bytes_are_short ? all->at[k].bytes + 1 : 1;
         }
-        if (oldest != all->n && bytes > most) {
-            most = bytes;
+        if (oldest != all->n && has >= most) { /* root, the lowest uid, last */
+            most = has;
             best = oldest;
         }
         i = k;
@@ -117,7 +117,7 @@ prune(int dir_fd, const struct oomd_budget *keep, uint64_t free_bytes, uint64_t 
     for (size_t i = 0; i < all.n; i++) bytes += all.at[i].bytes;
     *freed = 0;
     while (bytes > keep->bytes || files > keep->files || *freed < free_bytes) {
-        size_t i = next_to_go(&all);
+        size_t i = next_to_go(&all, bytes > keep->bytes || *freed < free_bytes);
         if (i == all.n) break;
         struct dump *d = &all.at[i];
         bytes -= d->bytes;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * oomd_retain.h - keeps the dumps within their budget. Removes only files named like dumps that the daemon
- * made, in its own directory, and of them first the oldest of that user whose dumps take most: who dies often
- * on purpose loses his own.
+ * made, in its own directory, and of them first the oldest of that user who has most of them (or whose take most
+ * room, when room is short): who dies often on purpose loses his own.
  *
  * Runs on: daemon
  */

@@ -7,7 +7,7 @@
  *     victim MODE THREADS FRAMES SOCKET RING_DIR [HOLD_MIB]
  *
  * MODE spin | sleep: its threads do that for ever. hog: as sleep, and the main thread takes memory as soon as a
- * line is read from stdin. exec: becomes `sleep 60` when told. trigger: no ring, no table, only takes memory then. Prints "ready" when registered.
+ * line is read from stdin. exec: becomes `sleep 60` when told. liar: a table full of lies. trigger: no ring, no table, only takes memory then. Prints "ready" when registered.
  *
  * Frame i of thread t (newest is 0): iseq 0x10000 * (t + 1) + 16 * i, pc iseq + 8, method iseq + 1,
  * env 0x11110001.
@@ -104,6 +104,23 @@ fake_log(struct sdb_ring_writer *w)
     table.pending_off = off;
 }
 
+/* Whatever a process might put there to confuse who reads it. */
+static void
+lie(void)
+{
+    struct fake *f = (struct fake *)(segments[0].th);
+    table.segments_used = UINT64_MAX;
+    for (int i = 1; i < SDB_SEGMENT_COUNT; i++) table.segments[i] = 0xdead0000u * (uint64_t)i + 1;
+    f->ec[1] = UINT64_MAX / 2; /* a stack without end */
+    segments[1].th = UINT64_MAX - 8;
+    segments[2].th = (uint64_t)(uintptr_t)&segments[2].th - 48; /* its own ec */
+    table.pending = 1;
+    table.pending_bytes = UINT64_MAX - 4096;
+    table.pending_off = UINT64_MAX - 100;
+    table.counters = 8;
+    table.cfp_pc = table.cfp_iseq = UINT64_MAX;
+}
+
 static void
 hog(void)
 {
@@ -144,6 +161,7 @@ main(int argc, char **argv)
     sdb_ring_writer_attach(w, &file);
     fake_table(threads, frames);
     fake_log(w);
+    if (strcmp(mode, "liar") == 0) lie();
 
     struct sdb_oom_client client = {0};
     int err = 0;
