@@ -191,7 +191,7 @@ class TestOomdHostile < Minitest::Test
   def memfd
     number = MEMFD_CREATE.fetch(RbConfig::CONFIG["host_cpu"])
     verbose, $VERBOSE = $VERBOSE, nil # Kernel#syscall warns
-    IO.for_fd(syscall(number, "ring", 0), "r+").tap { |io| io.write("\0" * (128 << 10)) && io.flush }
+    IO.for_fd(syscall(number, +"ring", 0), "r+").tap { |io| io.write("\0" * (128 << 10)) && io.flush }
   ensure
     $VERBOSE = verbose
   end
@@ -225,6 +225,8 @@ class TestOomdHostile < Minitest::Test
       told.close
       sleep if stay
       sleep 0.3 # the daemon looks at who sent it
+    rescue StandardError => e
+      warn "hostile process: #{e.class}: #{e.message}"
     ensure
       exit!(0)
     end
