@@ -2,6 +2,7 @@
 
 require_relative "sdb/version"
 require_relative "sdb/errors"
+require_relative "sdb/span"
 
 # An always-on profiler. `require "sdb"` starts and patches nothing, unless SDB=1 is in the environment (then it is
 # what `require "sdb/auto"` does).

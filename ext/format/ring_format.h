@@ -188,7 +188,8 @@ enum sdb_record {
     SDB_R_FIRST_SIZED = 16, /* from here: type, varint length, payload; unknown ones are skipped */
     SDB_R_THREAD = 16,      /* slot, serial, tid, birth rel, thread flags, name bytes: serial is never
                                reused. Repeated at each chunk's start and when a field changes */
-    SDB_R_THREAD_END = 17,  /* slot, serial, end rel */
+    SDB_R_THREAD_END = 17,  /* slot, serial, end rel; then, when known, cpu_us, wait_us, blocked_us and gc_us
+                               since the slot's last SAMPLE */
     SDB_R_CLOCK = 18,       /* monotonic rel, realtime ns: each second and at each chunk's start */
     SDB_R_GC = 19,          /* slot serial (0 unknown), SDB_GC_* flags, begin rel, duration ns, gc count,
                                heap live slots, malloc increase bytes */
@@ -200,7 +201,8 @@ enum sdb_record {
                                value string)*; repeated for open spans at each chunk's start. Strings are
                                ids of R_STRING, 0 none */
     SDB_R_SPAN_END = 24,    /* span id, end rel, name string, status, cpu ns, gvl_wait ns, blocked ns,
-                               gc ns, allocations, n tags, (key string, value string)* */
+                               gc ns, allocations, n tags, (key string, value string)*, [trace id len +
+                               bytes: when it was learned after the begin] */
     SDB_R_SPAN_SWITCH = 25, /* slot serial, span id (0 none), rel: which span the thread works for from
                                here on (fibers move spans between threads) */
     SDB_R_TAGS = 26,        /* slot serial, rel, n, (key string, value string)*: the whole set */

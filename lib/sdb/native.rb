@@ -15,6 +15,7 @@ module Sdb
 
     def self.load_library(name)
       require "sdb/sdb_#{name}"
+      Sdb.singleton_class.prepend(SpanMethods) if name == "recorder" # in front of the stand-ins of span.rb
       nil
     rescue LoadError => e
       stub = File.join(__dir__, "sdb_#{name}.stub")

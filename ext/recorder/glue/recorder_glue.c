@@ -7,6 +7,7 @@
 #include <ruby.h>
 #include "error.h"
 #include "glue/doctor.h"
+#include "glue/span_api.h"
 #include "vm/gvl.h"
 #include "vm/recorder.h"
 #ifdef SDB_TESTING
@@ -123,6 +124,7 @@ Init_sdb_recorder(void)
     rb_define_module_function(module, "after_fork", recorder_after_fork, 0);
     rb_define_module_function(module, "status", recorder_status, 0);
     Init_sdb_doctor(module);
+    Init_sdb_span_api(native);
 #ifdef SDB_TESTING
     VALUE testing = rb_define_module_under(native, "Testing");
     Init_sdb_testing(testing);

@@ -188,6 +188,7 @@ write_end(struct sdb_scanner *sc, uint64_t at_ns, const uint8_t *payload, uint32
     uint8_t record[RECORD_MAX_BYTES], *to = record;
     struct parts p = {payload + sizeof end, payload + bytes};
     memcpy(&end, payload, sizeof end);
+    const uint8_t *trace = payload + sizeof end + end.name_bytes;
     to = sdb_varint_put(to, end.id);
     to = sdb_varint_put(to, rel_ns(sc, at_ns));
     to = put_string(sc, to, &p, end.name_bytes);
@@ -197,7 +198,12 @@ write_end(struct sdb_scanner *sc, uint64_t at_ns, const uint8_t *payload, uint32
     to = sdb_varint_put(to, end.blocked_ns);
     to = sdb_varint_put(to, end.gc_ns);
     to = sdb_varint_put(to, end.allocations);
+    take(&p, end.trace_bytes);
     to = put_tags(sc, to, &p, end.tag_count);
+    if (end.trace_bytes) {
+        struct parts rest = {trace, payload + bytes};
+        to = put_bytes(to, &rest, end.trace_bytes);
+    }
     sdb_ring_writer_sized(sc->writer, SDB_R_SPAN_END, record, (size_t)(to - record));
 }
 
@@ -244,7 +250,8 @@ sdb_events_repeat(struct sdb_scanner *sc)
         const struct work *w = &e->work[i];
         if (!w->serial || (!w->span && !w->tags_bytes)) continue;
         sdb_visit_thread(sc, sdb_thread_slot(sc->threads, i), w->serial);
-        write_switch(sc, w->serial, w->span, sc->now_ns);
+        uint64_t span = sdb_open_spans_find(e->open, w->span) ? w->span : 0; /* maybe another thread ended it */
+        write_switch(sc, w->serial, span, sc->now_ns);
         if (w->tags_bytes) write_tags(sc, w->serial, sc->now_ns, w->tags, w->tags_bytes);
         written += w->tags_bytes + 128;
     }

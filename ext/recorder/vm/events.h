@@ -32,12 +32,13 @@ struct sdb_begin_event { /* then kind, name, request, trace, tags */
     uint32_t tag_count;
 };
 
-struct sdb_end_event { /* then name, tags */
+struct sdb_end_event { /* then name, trace, tags */
     uint64_t id;
     uint64_t next; /* the span that its thread works for now, 0 none */
     uint64_t cpu_ns, wait_ns, blocked_ns, gc_ns, allocations;
     uint32_t status;
-    uint16_t name_bytes, tag_count;
+    uint16_t name_bytes, trace_bytes;
+    uint32_t tag_count;
 };
 
 struct sdb_switch_event {

@@ -53,6 +53,7 @@ mark_young(void *unused)
         struct sdb_slot *slot = sdb_thread_slot(gc.threads, i);
         if (slot && sdb_load_acquire(&slot->life) != SDB_SLOT_FREE) {
             mark_maybe(sdb_load_relaxed(&slot->thread_value));
+            mark_maybe(sdb_load_relaxed(&slot->context));
         }
     }
     if (!NIL_P(gc.symbolizer)) mark_maybe((uint64_t)gc.symbolizer);

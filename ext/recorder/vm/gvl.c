@@ -128,7 +128,9 @@ on_thread_event(rb_event_flag_t event, const rb_internal_thread_event_data_t *da
         sdb_thread_enter(slot, SDB_BLOCKED, sdb_monotonic_ns());
     } else if (event == RUBY_INTERNAL_THREAD_EVENT_EXITED) {
         own_slot = NULL;
-        sdb_thread_ended(gvl.table, slot, sdb_monotonic_ns());
+        /* the hook runs on the thread itself (thread.c:thread_start_func_2), unless it was a native thread of M:N */
+        bool itself = sdb_load_relaxed(&slot->tid) == native_tid();
+        sdb_thread_ended(gvl.table, slot, sdb_monotonic_ns(), itself ? sdb_clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0);
         return;
     }
     bool own = sdb_load_relaxed(&slot->flags) & SDB_THREAD_OWN;
@@ -161,7 +163,7 @@ on_thread_begin_end(rb_event_flag_t event, VALUE data, VALUE self, ID id, VALUE 
         if (valid_slot(own_slot, rb_thread_current())) return;
         own_slot = register_thread(rb_thread_current(), SDB_THREAD_INFERRED, SDB_RUNNING, native_tid());
     } else if (valid_slot(own_slot, rb_thread_current())) {
-        sdb_thread_ended(gvl.table, own_slot, sdb_monotonic_ns());
+        sdb_thread_ended(gvl.table, own_slot, sdb_monotonic_ns(), sdb_clock_ns(CLOCK_THREAD_CPUTIME_ID));
         own_slot = NULL;
     }
 }

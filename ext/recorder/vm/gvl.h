@@ -25,6 +25,8 @@ void sdb_gvl_seed_forked(struct sdb_thread_table *table, VALUE thread, uint64_t 
 struct sdb_slot *sdb_gvl_current_slot(void);
 /* The same while hooks are off, for the atfork handler. */
 struct sdb_slot *sdb_gvl_current_slot_unchecked(void);
+/* Execution context of the fiber that the slot's thread runs. Runs on: that thread, GVL. */
+uint64_t sdb_gvl_current_ec(const struct sdb_slot *slot);
 /* Whether states come from events (3.2+). */
 bool sdb_gvl_exact(void);
 /* Marks the calling thread as sdb's own. Runs on: the symbolizer. */

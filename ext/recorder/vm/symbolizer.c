@@ -9,7 +9,8 @@
  *   1. if a thread sits in join that did not when ours began, ours ends and another takes its place: whoever
  *      waited for it goes on, nobody can wait for the new one yet;
  *   2. if still every other thread sleeps in a way the VM's check counts, ours sleeps that way too
- *      (rb_thread_sleep_deadly) and the VM decides.
+ *      (rb_thread_sleep_deadly) and the VM decides; but only where it would have looked without us: it does so
+ *      when a thread goes to sleep, not when one ends (thread.c:rb_check_deadlock).
  */
 #include "vm/symbolizer.h"
 
@@ -27,7 +28,7 @@
 #include "vm/gvl.h"
 #include "vm/symbols.h"
 
-enum { BATCH_NS = 200000, JOINERS_MAX = 16 };
+enum { BATCH_NS = 200000, JOINERS_MAX = 16, INEXACT_NS = 50000000 };
 
 static struct {
     /* immutable while alive */
@@ -296,6 +297,15 @@ begin_thread(void)
     sdb_gc_set_symbolizer(sym.thread);
 }
 
+/* Whether the last thing that happened was a thread that went to sleep. Where that is only known to a few ticks
+ * (3.1), in doubt not: to hang as the program would is better than to raise where it would go on. */
+static bool
+deadlock_would_be_seen(void)
+{
+    uint64_t ended = sdb_load_relaxed(&sym.threads->last_ended_ns), blocked = sdb_thread_last_blocked(sym.threads);
+    return blocked && (!ended || blocked > ended + (sdb_gvl_exact() ? 0 : INEXACT_NS));
+}
+
 /* See the top of the file. True: this thread must end. */
 static bool
 stand_aside(void)
@@ -315,6 +325,7 @@ stand_aside(void)
         begin_thread();
         return true;
     }
+    if (!deadlock_would_be_seen()) return false;
     if (s.timeless_sleeps) return false; /* `sleep` for ever is no deadlock to the VM */
     struct sleepers again = {0};
     rb_thread_call_without_gvl(wait_briefly, NULL, RUBY_UBF_IO, NULL);

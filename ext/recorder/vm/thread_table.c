@@ -83,6 +83,7 @@ sdb_thread_claim(struct sdb_thread_table *t, uint64_t thread_value, uint64_t th,
     sdb_store_relaxed(&slot->birth_ns, now_ns);
     sdb_store_relaxed(&slot->flags, flags);
     sdb_store_relaxed(&slot->death_ns, 0);
+    sdb_store_relaxed(&slot->end_cpu_ns, 0);
     sdb_store_relaxed(&slot->name, 0);
     sdb_store_relaxed(&slot->queue, 0);
     sdb_store_relaxed(&slot->span_id, 0);
@@ -95,12 +96,16 @@ sdb_thread_claim(struct sdb_thread_table *t, uint64_t thread_value, uint64_t th,
 }
 
 void
-sdb_thread_ended(struct sdb_thread_table *t, struct sdb_slot *slot, uint64_t now_ns)
+sdb_thread_ended(struct sdb_thread_table *t, struct sdb_slot *slot, uint64_t now_ns, uint64_t cpu_ns)
 {
     uint64_t expected = SDB_SLOT_LIVE;
     sdb_store_relaxed(&slot->death_ns, now_ns);
+    sdb_store_relaxed(&slot->end_cpu_ns, cpu_ns);
     if (!sdb_cas_acq_rel(&slot->life, &expected, SDB_SLOT_DEAD)) return;
-    if (!(sdb_load_relaxed(&slot->flags) & SDB_THREAD_OWN)) sdb_add_relaxed(&t->live_count, (uint64_t)-1);
+    if (!(sdb_load_relaxed(&slot->flags) & SDB_THREAD_OWN)) {
+        sdb_add_relaxed(&t->live_count, (uint64_t)-1);
+        sdb_store_relaxed(&t->last_ended_ns, now_ns);
+    }
     sdb_thread_activate(t, slot, true);
 }
 
@@ -122,6 +127,22 @@ sdb_thread_enter(struct sdb_slot *slot, uint64_t state, uint64_t now_ns)
         sdb_store_relaxed(&slot->resumes, sdb_load_relaxed(&slot->resumes) + 1);
     }
     sdb_store_release(&slot->seq, seq + 2);
+}
+
+uint64_t
+sdb_thread_last_blocked(const struct sdb_thread_table *t)
+{
+    uint64_t used = sdb_load_acquire(&t->live.segments_used), last = 0;
+    for (uint32_t i = 0; i < used * SDB_SEGMENT_SLOTS; i++) {
+        const struct sdb_slot *slot = sdb_thread_slot(t, i);
+        if (sdb_load_acquire(&slot->life) != SDB_SLOT_LIVE) continue;
+        uint64_t flags = sdb_load_relaxed(&slot->flags), since = sdb_load_relaxed(&slot->since_ns);
+        if (flags & SDB_THREAD_OWN) continue;
+        /* on 3.1 the state is not in the slot; its since is when the scanner last saw the thread run */
+        if (!(flags & SDB_THREAD_INFERRED) && sdb_load_relaxed(&slot->state) != SDB_BLOCKED) return 0;
+        if (since > last) last = since;
+    }
+    return last;
 }
 
 bool
@@ -221,6 +242,7 @@ sdb_thread_table_reset(struct sdb_thread_table *t)
         sdb_store_relaxed(&t->active[s], 0);
     }
     sdb_store_relaxed(&t->live_count, 0);
+    sdb_store_relaxed(&t->last_ended_ns, 0);
     sdb_store_relaxed(&t->claim_hint, 0);
     sdb_store_relaxed(&t->parked, 0);
 }

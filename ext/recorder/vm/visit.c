@@ -115,6 +115,41 @@ node_of(struct sdb_scanner *sc, struct sdb_scan *scan, uint32_t from)
     return node;
 }
 
+/* Time so far, at `at_ns`, in the state that is still going on. */
+static uint64_t
+open_ns(const struct sdb_scanner *sc, const struct sdb_state_view *v, uint64_t state, uint64_t at_ns)
+{
+    return sc->exact && v->state == state && at_ns > v->since_ns ? at_ns - v->since_ns : 0;
+}
+
+/* A thread's times without the GVL and in GC up to `at_ns`. */
+static void
+fill_times(const struct sdb_scanner *sc, const struct sdb_scan *scan, const struct sdb_state_view *v, uint64_t at_ns,
+           struct sdb_sample *out)
+{
+    uint64_t phantom = scan->phantom_blocked_ns;
+    if (scan->phantom_since_ns && at_ns > scan->phantom_since_ns) phantom += at_ns - scan->phantom_since_ns;
+    uint64_t blocked = v->blocked_ns + open_ns(sc, v, SDB_BLOCKED, at_ns);
+    out->wait_ns = v->wait_ns + open_ns(sc, v, SDB_GVL_WAIT, at_ns);
+    out->blocked_ns = blocked > phantom ? blocked - phantom : 0;
+    out->gc_ns = sc->gc_events ? v->gc_ns + open_ns(sc, v, SDB_GC, at_ns) : scan->gc_sampled_ns;
+}
+
+/* What a thread that ended used since it was last written. False when nobody asked it in time. */
+static bool
+totals_at_end(const struct sdb_scanner *sc, const struct sdb_slot *slot, const struct sdb_scan *scan, uint64_t end_ns,
+              struct sdb_sample *out)
+{
+    struct sdb_state_view v = {.blocked_ns = scan->inferred_blocked_ns, .tid = scan->tid};
+    uint64_t clock = sdb_load_relaxed(&slot->end_cpu_ns);
+    if (!clock || (sc->exact && !sdb_thread_view(slot, &v))) return false;
+    if (scan->tid && scan->tid != (uint32_t)v.tid) return false; /* another native thread's clock */
+    memset(out, 0, sizeof *out);
+    out->cpu_ns = scan->tid ? clock - scan->cpu_base_ns : clock;
+    fill_times(sc, scan, &v, end_ns, out);
+    return true;
+}
+
 static void
 retire(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan, uint32_t index)
 {
@@ -122,7 +157,10 @@ retire(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan, uin
     sdb_events_retire(sc, slot);
     if (!(sdb_load_relaxed(&slot->flags) & SDB_THREAD_OWN)) {
         if (scan->thread_chunk != sdb_ring_writer_chunk(sc->writer)) write_thread(sc, slot, scan, index);
-        sdb_ring_writer_thread_end(sc->writer, index, scan->serial, sdb_load_relaxed(&slot->death_ns));
+        struct sdb_sample totals;
+        uint64_t end_ns = sdb_load_relaxed(&slot->death_ns);
+        bool known = totals_at_end(sc, slot, scan, end_ns, &totals);
+        sdb_ring_writer_thread_end(sc->writer, index, scan->serial, end_ns, known ? &totals : NULL);
     }
     scan->depth = 0;
     scan->serial = 0;
@@ -165,7 +203,7 @@ read_stack(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan,
     case SDB_WALK_NO_STACK:
         if (!sc->exact && scan->sample_tick) {
             /* 3.1 tells nothing of kill, raise and Thread.exit: the cleared stack does */
-            sdb_thread_ended(sc->threads, slot, sc->now_ns);
+            sdb_thread_ended(sc->threads, slot, sc->now_ns, 0);
         }
         scan->depth = 0;
         *from = 0;
@@ -201,13 +239,6 @@ phantom_run(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan
     return scan->phantom_since_ns != 0;
 }
 
-/* Time so far in the state that is still going on. */
-static uint64_t
-open_ns(const struct sdb_scanner *sc, const struct sdb_state_view *v, uint64_t state)
-{
-    return sc->exact && v->state == state && sc->now_ns > v->since_ns ? sc->now_ns - v->since_ns : 0;
-}
-
 static void
 keep_active(struct sdb_scanner *sc, uint32_t index)
 {
@@ -224,13 +255,11 @@ write_sample(struct sdb_scanner *sc, struct sdb_scan *scan, const struct sdb_sta
         .state = (uint32_t)state,
         .more = scan->more,
         .cpu_ns = cpu_of(v, scan),
-        .wait_ns = v->wait_ns + open_ns(sc, v, SDB_GVL_WAIT),
-        .blocked_ns = v->blocked_ns + open_ns(sc, v, SDB_BLOCKED) - scan->phantom_blocked_ns -
-                      (scan->phantom_since_ns ? sc->now_ns - scan->phantom_since_ns : 0),
-        .gc_ns = sc->gc_events ? v->gc_ns + open_ns(sc, v, SDB_GC) : scan->gc_sampled_ns,
         .age_ns = sc->now_ns > v->since_ns ? sc->now_ns - v->since_ns : 0,
-        .has_age = sc->exact && state != SDB_RUNNING && state != scan->state,
+        /* also when it left the state and is back in it: what came before may be another stack's */
+        .has_age = sc->exact && state != SDB_RUNNING && (state != scan->state || v->since_ns != scan->since_ns),
     };
+    fill_times(sc, scan, v, sc->now_ns, &sample);
     sdb_ring_writer_sample(sc->writer, &sample);
     scan->cpu_ns = sample.cpu_ns;
     scan->state = state;

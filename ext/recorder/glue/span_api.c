@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * span_api.c - Sdb.span, .tag, .tags, .mark, .current_span (Sdb::Native::SpanMethods, put before the stand-ins of
+ * lib/sdb/span.rb), and Sdb::Native::Span, the handle of one open span.
+ *
+ * Arguments become Strings here, before anything is begun: their to_s may do anything.
+ *
+ * Runs on: any Ruby thread, GVL
+ */
+#include "glue/span_api.h"
+
+#include "vm/spans.h"
+
+static ID id_kind, id_id;
+static VALUE span_class;
+
+/* ---- arguments ---- */
+
+static VALUE
+string_of(VALUE value)
+{
+    if (RB_TYPE_P(value, T_STRING)) return value;
+    return SYMBOL_P(value) ? rb_sym2str(value) : rb_obj_as_string(value);
+}
+
+static VALUE
+string_or_nil(VALUE value)
+{
+    return NIL_P(value) ? Qnil : rb_str_new_frozen(string_of(value));
+}
+
+static struct sdb_text
+text_of(VALUE string)
+{
+    return (struct sdb_text){RSTRING_PTR(string), (size_t)RSTRING_LEN(string)};
+}
+
+struct tag_arguments {
+    VALUE tags, texts; /* nil: none */
+    VALUE kind, id;    /* undef: not given, or not looked for */
+    bool span;
+};
+
+static int
+take_argument(VALUE key, VALUE value, VALUE data)
+{
+    struct tag_arguments *a = (struct tag_arguments *)data;
+    if (a->span && SYMBOL_P(key)) {
+        if (SYM2ID(key) == id_kind) {
+            a->kind = value;
+            return ST_CONTINUE;
+        }
+        if (SYM2ID(key) == id_id) {
+            a->id = value;
+            return ST_CONTINUE;
+        }
+    }
+    if (NIL_P(a->tags)) {
+        a->tags = rb_hash_new();
+        a->texts = rb_hash_new();
+    }
+    rb_hash_aset(a->tags, key, value);
+    rb_hash_aset(a->texts, string_of(key), rb_str_new_frozen(string_of(value)));
+    return ST_CONTINUE;
+}
+
+static void
+take_arguments(VALUE hash, struct tag_arguments *a, bool span)
+{
+    *a = (struct tag_arguments){Qnil, Qnil, Qundef, Qundef, span};
+    if (!NIL_P(hash)) rb_hash_foreach(hash, take_argument, (VALUE)a);
+}
+
+/* ---- blocks ---- */
+
+struct block_call {
+    VALUE context;
+    uint64_t token;
+    bool done;
+};
+
+static VALUE
+call_block(VALUE data)
+{
+    VALUE result = rb_yield_values2(0, NULL);
+    ((struct block_call *)data)->done = true;
+    return result;
+}
+
+/* What left the block: an exception, or something that is no failure (break, throw, return, next)? */
+static uint32_t
+status_of_exit(void)
+{
+    VALUE err = rb_errinfo();
+    if (RB_SPECIAL_CONST_P(err)) return SDB_STATUS_UNKNOWN; /* the thread was killed */
+    return RB_BUILTIN_TYPE(err) == T_OBJECT && RTEST(rb_obj_is_kind_of(err, rb_eException)) ? SDB_STATUS_RAISED
+                                                                                            : SDB_STATUS_ENDED;
+}
+
+static VALUE
+end_span(VALUE data)
+{
+    const struct block_call *call = (const struct block_call *)data;
+    sdb_span_end(call->context, call->token, call->done ? SDB_STATUS_ENDED : status_of_exit());
+    return Qnil;
+}
+
+static VALUE
+end_tags(VALUE data)
+{
+    const struct block_call *call = (const struct block_call *)data;
+    sdb_tags_end(call->context, call->token);
+    return Qnil;
+}
+
+/* span(name, kind: :span, id: nil, **tags) { } */
+static VALUE
+api_span(int argc, VALUE *argv, VALUE self)
+{
+    (void)self;
+    VALUE name, options;
+    rb_need_block();
+    rb_scan_args(argc, argv, "1:", &name, &options);
+    if (!sdb_spans_on()) return rb_yield_values2(0, NULL);
+
+    struct tag_arguments a;
+    take_arguments(options, &a, true);
+    name = string_of(name);
+    VALUE kind = a.kind == Qundef || NIL_P(a.kind) ? Qnil : string_of(a.kind);
+    VALUE id = a.id == Qundef ? Qnil : string_or_nil(a.id);
+    struct sdb_span_start start = {
+        .kind = NIL_P(kind) ? (struct sdb_text){"span", 4} : text_of(kind),
+        .name = text_of(name),
+        .request = id,
+        .wants_request = a.id != Qundef,
+        .trace = Qnil,
+        .tags = a.tags,
+        .texts = a.texts,
+    };
+    struct block_call call = {Qnil, 0, false};
+    call.token = sdb_span_begin(&start, &call.context);
+    RB_GC_GUARD(name);
+    RB_GC_GUARD(kind);
+    RB_GC_GUARD(id);
+    RB_GC_GUARD(a.tags);
+    RB_GC_GUARD(a.texts);
+    if (!call.token) return rb_yield_values2(0, NULL);
+    VALUE result = rb_ensure(call_block, (VALUE)&call, end_span, (VALUE)&call);
+    RB_GC_GUARD(call.context);
+    return result;
+}
+
+/* tag(k: v) { } -> the block's value; tag(k: v) -> whether a span was open to take them */
+static VALUE
+api_tag(int argc, VALUE *argv, VALUE self)
+{
+    (void)self;
+    VALUE options;
+    rb_scan_args(argc, argv, "0:", &options);
+    bool block = rb_block_given_p();
+    if (!sdb_spans_on()) return block ? rb_yield_values2(0, NULL) : Qfalse;
+
+    struct tag_arguments a;
+    take_arguments(options, &a, false);
+    struct block_call call = {Qnil, 0, false};
+    if (!block) {
+        uint64_t span = sdb_span_current(&call.context);
+        if (span && !NIL_P(a.tags)) sdb_span_add_tags(call.context, span, a.tags, a.texts);
+        RB_GC_GUARD(a.tags);
+        RB_GC_GUARD(a.texts);
+        return span ? Qtrue : Qfalse;
+    }
+    call.token = NIL_P(a.tags) ? 0 : sdb_tags_begin(a.tags, a.texts, &call.context);
+    RB_GC_GUARD(a.tags);
+    RB_GC_GUARD(a.texts);
+    if (!call.token) return rb_yield_values2(0, NULL);
+    VALUE result = rb_ensure(call_block, (VALUE)&call, end_tags, (VALUE)&call);
+    RB_GC_GUARD(call.context);
+    return result;
+}
+
+static VALUE
+api_tags(VALUE self)
+{
+    (void)self;
+    VALUE tags = sdb_tags_current();
+    return NIL_P(tags) ? rb_obj_freeze(rb_hash_new()) : tags;
+}
+
+static VALUE
+api_mark(VALUE self, VALUE text)
+{
+    (void)self;
+    text = string_of(text);
+    sdb_mark_now(text_of(text));
+    RB_GC_GUARD(text);
+    return Qnil;
+}
+
+/* ---- handles ---- */
+
+struct handle {
+    VALUE context;
+    uint64_t id;
+};
+
+static void
+handle_mark(void *data)
+{
+    rb_gc_mark(((struct handle *)data)->context);
+}
+
+static const rb_data_type_t handle_type = {
+    .wrap_struct_name = "sdb span",
+    .function = {.dmark = handle_mark, .dfree = RUBY_DEFAULT_FREE},
+    .flags = RUBY_TYPED_FREE_IMMEDIATELY,
+};
+
+static VALUE
+handle_new(VALUE context, uint64_t id)
+{
+    struct handle *h;
+    VALUE self = TypedData_Make_Struct(span_class, struct handle, &handle_type, h);
+    h->context = context;
+    h->id = id;
+    return self;
+}
+
+static struct handle *
+handle_of(VALUE self)
+{
+    return rb_check_typeddata(self, &handle_type);
+}
+
+/* current_span -> Span or nil */
+static VALUE
+api_current_span(VALUE self)
+{
+    (void)self;
+    VALUE context = Qnil;
+    uint64_t id = sdb_span_current(&context);
+    return id ? handle_new(context, id) : Qnil;
+}
+
+/* begin(name, kind, id, trace, tags, outermost) -> Span, or nil when nothing is recorded */
+static VALUE
+spans_begin(VALUE self, VALUE name, VALUE kind, VALUE id, VALUE trace, VALUE tags, VALUE outermost)
+{
+    (void)self;
+    if (!sdb_spans_on()) return Qnil;
+    struct tag_arguments a;
+    take_arguments(tags, &a, false);
+    name = string_of(name);
+    kind = string_of(kind);
+    id = string_or_nil(id);
+    trace = string_or_nil(trace);
+    struct sdb_span_start start = {
+        .kind = text_of(kind),
+        .name = text_of(name),
+        .request = id,
+        .wants_request = RTEST(outermost),
+        .trace = trace,
+        .tags = a.tags,
+        .texts = a.texts,
+        .outermost = RTEST(outermost),
+    };
+    VALUE context = Qnil;
+    uint64_t token = sdb_span_begin(&start, &context);
+    RB_GC_GUARD(name);
+    RB_GC_GUARD(kind);
+    RB_GC_GUARD(id);
+    RB_GC_GUARD(trace);
+    RB_GC_GUARD(a.tags);
+    RB_GC_GUARD(a.texts);
+    return token ? handle_new(context, token) : Qnil;
+}
+
+/* id -> request id; nil without one, and when it has ended */
+static VALUE
+span_id(VALUE self)
+{
+    const struct handle *h = handle_of(self);
+    return sdb_span_request_id(h->context, h->id);
+}
+
+static VALUE
+span_trace_id(VALUE self)
+{
+    const struct handle *h = handle_of(self);
+    return sdb_span_trace_id(h->context, h->id);
+}
+
+static VALUE
+span_set_trace_id(VALUE self, VALUE trace)
+{
+    VALUE text = string_or_nil(trace);
+    const struct handle *h = handle_of(self);
+    sdb_span_set_trace(h->context, h->id, text);
+    return trace;
+}
+
+static VALUE
+span_set_name(VALUE self, VALUE name)
+{
+    VALUE text = string_or_nil(name);
+    const struct handle *h = handle_of(self);
+    sdb_span_set_name(h->context, h->id, text);
+    return name;
+}
+
+static VALUE
+span_set_status(VALUE self, VALUE status)
+{
+    const struct handle *h = handle_of(self);
+    sdb_span_set_status(h->context, h->id, NUM2UINT(status));
+    return status;
+}
+
+static VALUE
+span_tag(int argc, VALUE *argv, VALUE self)
+{
+    VALUE options;
+    struct tag_arguments a;
+    rb_scan_args(argc, argv, "0:", &options);
+    take_arguments(options, &a, false);
+    const struct handle *h = handle_of(self);
+    if (!NIL_P(a.tags)) sdb_span_add_tags(h->context, h->id, a.tags, a.texts);
+    RB_GC_GUARD(a.tags);
+    RB_GC_GUARD(a.texts);
+    return self;
+}
+
+static VALUE
+span_returned(VALUE self)
+{
+    const struct handle *h = handle_of(self);
+    sdb_span_returned(h->context, h->id);
+    return self;
+}
+
+/* finish(status = ended) */
+static VALUE
+span_finish(int argc, VALUE *argv, VALUE self)
+{
+    const struct handle *h = handle_of(self);
+    rb_check_arity(argc, 0, 1);
+    if (argc == 1 && !NIL_P(argv[0])) sdb_span_set_status(h->context, h->id, NUM2UINT(argv[0]));
+    sdb_span_end(h->context, h->id, SDB_STATUS_ENDED);
+    return Qnil;
+}
+
+void
+Init_sdb_span_api(VALUE native)
+{
+    id_kind = rb_intern("kind");
+    id_id = rb_intern("id");
+    VALUE methods = rb_define_module_under(native, "SpanMethods");
+    rb_define_method(methods, "span", api_span, -1);
+    rb_define_method(methods, "tag", api_tag, -1);
+    rb_define_method(methods, "tags", api_tags, 0);
+    rb_define_method(methods, "mark", api_mark, 1);
+    rb_define_method(methods, "current_span", api_current_span, 0);
+
+    VALUE spans = rb_define_module_under(native, "Spans");
+    rb_define_module_function(spans, "begin", spans_begin, 6);
+
+    rb_gc_register_mark_object(span_class = rb_define_class_under(native, "Span", rb_cObject));
+    rb_undef_alloc_func(span_class);
+    rb_define_method(span_class, "id", span_id, 0);
+    rb_define_method(span_class, "trace_id", span_trace_id, 0);
+    rb_define_method(span_class, "trace_id=", span_set_trace_id, 1);
+    rb_define_method(span_class, "name=", span_set_name, 1);
+    rb_define_method(span_class, "status=", span_set_status, 1);
+    rb_define_method(span_class, "tag", span_tag, -1);
+    rb_define_method(span_class, "returned", span_returned, 0);
+    rb_define_method(span_class, "finish", span_finish, -1);
+}

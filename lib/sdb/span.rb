@@ -1,0 +1,41 @@
+# frozen_string_literal: true
+
+module Sdb
+  # Spans, tags and marks: what a thread works for. These are the stand-ins that just run the block; when the recorder
+  # is loaded it puts its own in front (ext/recorder/glue/span_api.c). They follow fibers, not threads, cost about
+  # a microsecond while recording, and nothing of a finished span is kept in the process.
+  class << self
+    # Runs the block as one piece of work with a begin, an end and its own times.
+    #
+    #   Sdb.span("import", kind: :job, id: job.id, customer: 7) { ... }
+    #
+    # @param name [String, Symbol] what `sdb slow` groups by: a kind of work, not one case of it
+    # @param kind [Symbol] :span, :request, :job, :sql ...
+    # @param id [String, nil] what `sdb request ID` finds; made up for a span without parent
+    # @param tags [Hash] names and values (to_s) to filter by
+    # @return what the block returns. Its end is recorded however it is left.
+    #: (String | Symbol, ?kind: Symbol, ?id: String?, **untyped) { () -> untyped } -> untyped
+    def span(_name, **) = yield
+
+    # Puts tags on every sample of this fiber while the block runs. Without a block: on the span that is open here, to
+    # its end; then returns whether there is one.
+    #: (**untyped) ?{ () -> untyped } -> untyped
+    def tag(**) = block_given? ? yield : false
+
+    # The tags in effect here, of spans and tag blocks, as given. Frozen.
+    #: () -> Hash[Symbol, untyped]
+    def tags = NO_TAGS
+
+    # Notes a moment of the whole process, as a deploy.
+    #: (String) -> nil
+    def mark(_text) = nil
+
+    # The innermost open span of this fiber, nil when there is none or nothing is recorded. It has id, trace_id, name=,
+    # status= (an HTTP status, or 1 for ended and 2 for raised), tag(k: v).
+    #: () -> untyped
+    def current_span = nil
+  end
+
+  NO_TAGS = {}.freeze
+  private_constant :NO_TAGS
+end
