@@ -123,9 +123,18 @@ thread_end_take(struct sdb_decoder *d, struct sdb_cursor *c)
     if (c->bad || !rel_time(d, rel, &at)) return IGNORED;
     uint32_t number = thread_of(d, serial);
     if (number == SDB_NONE) return IGNORED;
+    struct sdb_last_times times = {0};
+    bool told = sdb_cursor_left(c) > 0;
+    if (told) {
+        times.cpu_us = sdb_take_varint(c);
+        times.wait_us = sdb_take_varint(c);
+        times.blocked_us = sdb_take_varint(c);
+        times.gc_us = sdb_take_varint(c);
+        if (c->bad) return IGNORED;
+    }
     int err = SDB_OK;
     if (slot < d->track_count && d->tracks[slot].thread == number) {
-        err = sdb_decoder_hold(d, &d->tracks[slot], at < d->now ? at : d->now);
+        err = sdb_decoder_end(d, &d->tracks[slot], at < d->now ? at : d->now, told ? &times : NULL);
         d->tracks[slot] = (struct sdb_track){.thread = SDB_NONE};
     }
     d->profile->threads[number].death = at;
@@ -246,6 +255,10 @@ span_end_take(struct sdb_decoder *d, struct sdb_cursor *c)
     uint32_t number = sdb_span_find(d->profile, d->ring, end.id);
     if (number == SDB_NONE) return IGNORED;
     int err = tags_take(d, c, &end.tags_off, &end.tags_n);
+    if (!err && sdb_cursor_left(c)) {
+        struct sdb_bytes trace_id = sdb_take_string(c);
+        if (!c->bad) err = sdb_profile_string(d->profile, trace_id.at, trace_id.n, &end.trace_id);
+    }
     return err ? err : sdb_span_end(d->profile, number, &end);
 }
 

@@ -80,6 +80,7 @@ sdb_span_end(struct sdb_profile *p, uint32_t number, const struct sdb_span *end)
     if (!inferred) span->flags |= SDB_SPAN_EXACT;
     span->end = end->end > span->begin ? end->end : span->begin;
     if (end->name) span->name = end->name;
+    if (end->trace_id) span->trace_id = end->trace_id;
     span->status = end->status;
     span->cpu_ns = end->cpu_ns;
     span->wait_ns = end->wait_ns;
@@ -197,7 +198,9 @@ times_fill(struct sdb_profile *p)
 {
     for (size_t i = 0; i < p->spans_count; i++) {
         struct sdb_span *span = &p->spans[i];
-        if (!(span->flags & SDB_SPAN_EXACT)) span->cpu_ns = span->running_ns = span->wait_ns = span->blocked_ns = span->gc_ns = 0;
+        if (span->flags & SDB_SPAN_EXACT) continue;
+        span->running_ns = span->wait_ns = span->blocked_ns = span->gc_ns = 0;
+        if (span->flags & SDB_SPAN_OPEN) span->cpu_ns = 0; /* else its thread's own clock told it */
     }
     for (size_t i = 0; i < p->pieces_count; i++) {
         const struct sdb_span_piece *piece = &p->pieces[i];
@@ -223,7 +226,7 @@ times_fill(struct sdb_profile *p)
         for (int k = 0; k < PARENTS_MAX && at != SDB_NONE; k++, at = p->spans[at].parent) {
             struct sdb_span *span = &p->spans[at];
             if (span->flags & SDB_SPAN_EXACT) continue;
-            span->cpu_ns += sum.cpu_ns;
+            if (span->flags & SDB_SPAN_OPEN) span->cpu_ns += sum.cpu_ns;
             span->running_ns += sum.running_ns;
             span->wait_ns += sum.wait_ns;
             span->blocked_ns += sum.blocked_ns;
