@@ -12,7 +12,7 @@
 #include "error.h"
 #include "profile/attribution.h"
 
-enum { NODE_MAX = 1 << 24, INTERVAL_MAX_US = 1000000000 };
+enum { NODE_MAX = 1 << 24, INTERVAL_MAX_US = 1000000000, CPU_SLACK_US = 100000 };
 
 int
 sdb_decoder_open(struct sdb_decoder *d, struct sdb_profile *profile, const struct sdb_ring_reader *reader,
@@ -40,7 +40,7 @@ row(struct sdb_decoder *d)
 }
 
 int
-sdb_decoder_hold(struct sdb_decoder *d, struct sdb_track *track, uint64_t until)
+sdb_decoder_end(struct sdb_decoder *d, struct sdb_track *track, uint64_t until, const struct sdb_last_times *times)
 {
     struct sdb_thread *t = &d->profile->threads[track->thread];
     if (!track->seen || until <= t->end) return SDB_OK;
@@ -59,10 +59,23 @@ sdb_decoder_hold(struct sdb_decoder *d, struct sdb_track *track, uint64_t until)
         .s_state = track->state,
         .s_stack = track->stack,
     };
+    if (times) {
+        step.wait_us = times->wait_us;
+        step.blocked_us = times->blocked_us;
+        step.gc_us = times->gc_us;
+        step.cpu_us = times->cpu_us < us + CPU_SLACK_US ? times->cpu_us : us + CPU_SLACK_US;
+        step.unseen_us = (d->unseen_ns - track->unseen_ns) / 1000;
+    }
     track->at = until;
     track->ticks = d->ticks;
     track->unseen_ns = d->unseen_ns;
     return sdb_attribute(t, &step);
+}
+
+int
+sdb_decoder_hold(struct sdb_decoder *d, struct sdb_track *track, uint64_t until)
+{
+    return sdb_decoder_end(d, track, until, NULL);
 }
 
 /* The first sample of a thread, or one whose predecessor is lost: what lies before it is nobody's, unless the
@@ -147,7 +160,7 @@ sample_take(struct sdb_decoder *d, struct sdb_cursor *c, uint8_t head)
     int64_t busy = (int64_t)step.elapsed_us - (int64_t)(step.wait_us & (SDB_REL_MAX - 1)) -
                    (int64_t)(step.blocked_us & (SDB_REL_MAX - 1));
     int64_t cpu = (int64_t)((uint64_t)busy + (uint64_t)cpu_delta);
-    uint64_t cpu_limit = step.elapsed_us + 100000;
+    uint64_t cpu_limit = step.elapsed_us + CPU_SLACK_US;
     step.cpu_us = cpu <= 0 ? 0 : (uint64_t)cpu < cpu_limit ? (uint64_t)cpu : cpu_limit;
 
     int err;

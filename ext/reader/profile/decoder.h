@@ -34,6 +34,10 @@ struct sdb_track { /* a slot: its thread and that one's last sample */
     bool fresh; /* no sample in this chunk yet: the next brings ELAPSED */
 };
 
+struct sdb_last_times { /* of a thread, from its last sample to its end */
+    uint64_t cpu_us, wait_us, blocked_us, gc_us;
+};
+
 struct sdb_decoder {
     /* immutable while decoding */
     struct sdb_profile *profile;
@@ -78,5 +82,7 @@ int sdb_decoder_chunk(struct sdb_decoder *d, const uint8_t *bytes, size_t n);
 int sdb_decoder_event(struct sdb_decoder *d, uint8_t type, struct sdb_cursor c);
 /* The thread of the slot goes on with its last sample until `until` (when it has one). */
 int sdb_decoder_hold(struct sdb_decoder *d, struct sdb_track *track, uint64_t until);
+/* As hold, for a thread that ended then; times: NULL when not known. */
+int sdb_decoder_end(struct sdb_decoder *d, struct sdb_track *track, uint64_t until, const struct sdb_last_times *times);
 
 #endif

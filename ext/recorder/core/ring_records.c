@@ -103,17 +103,6 @@ sdb_ring_writer_thread(struct sdb_ring_writer *w, const struct sdb_thread_record
     sdb_ring_writer_sized(w, SDB_R_THREAD, payload, (size_t)(p - payload));
 }
 
-void
-sdb_ring_writer_thread_end(struct sdb_ring_writer *w, uint32_t slot, uint64_t serial, uint64_t end_ns)
-{
-    uint8_t payload[3 * SDB_VARINT_MAX], *p = payload;
-
-    p = sdb_varint_put(p, slot);
-    p = sdb_varint_put(p, serial);
-    p = sdb_varint_put(p, rel_ns(w, end_ns));
-    sdb_ring_writer_sized(w, SDB_R_THREAD_END, payload, (size_t)(p - payload));
-}
-
 /* Whole us since the last one, and *last_us moved on. A total that steps back counts as standing still. */
 static uint64_t
 step_us(uint64_t *last_us, uint64_t total_ns)
@@ -124,6 +113,25 @@ step_us(uint64_t *last_us, uint64_t total_ns)
     step = us - *last_us;
     *last_us = us;
     return step;
+}
+
+void
+sdb_ring_writer_thread_end(struct sdb_ring_writer *w, uint32_t slot, uint64_t serial, uint64_t end_ns,
+                           const struct sdb_sample *totals)
+{
+    struct sdb_slot_last *last = slot_last(w, slot);
+    uint8_t payload[7 * SDB_VARINT_MAX], *p = payload;
+
+    p = sdb_varint_put(p, slot);
+    p = sdb_varint_put(p, serial);
+    p = sdb_varint_put(p, rel_ns(w, end_ns));
+    if (totals != NULL && last != NULL && last->serial == serial) {
+        p = sdb_varint_put(p, step_us(&last->cpu_us, totals->cpu_ns));
+        p = sdb_varint_put(p, step_us(&last->wait_us, totals->wait_ns));
+        p = sdb_varint_put(p, step_us(&last->blocked_us, totals->blocked_ns));
+        p = sdb_varint_put(p, step_us(&last->gc_us, totals->gc_ns));
+    }
+    sdb_ring_writer_sized(w, SDB_R_THREAD_END, payload, (size_t)(p - payload));
 }
 
 void

@@ -71,7 +71,9 @@ uint32_t sdb_ring_writer_find_node(const struct sdb_ring_writer *w, uint32_t par
 
 void sdb_ring_writer_sample(struct sdb_ring_writer *w, const struct sdb_sample *s);
 void sdb_ring_writer_thread(struct sdb_ring_writer *w, const struct sdb_thread_record *t);
-void sdb_ring_writer_thread_end(struct sdb_ring_writer *w, uint32_t slot, uint64_t serial, uint64_t end_ns);
+/* totals: as in a sample, up to end_ns; only its times count. NULL: not known. */
+void sdb_ring_writer_thread_end(struct sdb_ring_writer *w, uint32_t slot, uint64_t serial, uint64_t end_ns,
+                                const struct sdb_sample *totals);
 /* _park: when going to park. _gap: before the tick that ends it. */
 void sdb_ring_writer_park(struct sdb_ring_writer *w);
 void sdb_ring_writer_gap(struct sdb_ring_writer *w, uint64_t gap_ns, enum sdb_gap reason);

@@ -30,6 +30,7 @@ struct sdb_thread_table {
     uint64_t live_count;                /* shared: atomic */
     uint64_t refused;                   /* shared: atomic; threads for which no slot was left */
     uint64_t claim_hint;                /* shared: atomic */
+    uint64_t last_ended_ns;             /* shared: atomic; when a thread of the app last ended */
     uint64_t parked;                    /* shared: atomic; the scanner waits on it as a futex (low 32 bits) */
 };
 
@@ -38,13 +39,16 @@ struct sdb_thread_table {
 struct sdb_slot *sdb_thread_claim(struct sdb_thread_table *t, uint64_t thread_value, uint64_t th,
                                   uint64_t root_ec, uint64_t tid, uint64_t flags, uint64_t state,
                                   uint64_t now_ns);
-/* LIVE -> DEAD. Runs on: hooks. */
-void sdb_thread_ended(struct sdb_thread_table *t, struct sdb_slot *slot, uint64_t now_ns);
+/* LIVE -> DEAD. cpu_ns: the thread's CPU clock, 0 not known. Runs on: hooks, and on 3.1 the scanner. */
+void sdb_thread_ended(struct sdb_thread_table *t, struct sdb_slot *slot, uint64_t now_ns, uint64_t cpu_ns);
 /* Enters a state, adding the time of the one before to its total. Runs on: hooks, for one thread never
  * two at once (the VM orders a thread's READY before its RESUMED). */
 void sdb_thread_enter(struct sdb_slot *slot, uint64_t state, uint64_t now_ns);
 /* Marks the slot for the scanner's next tick and wakes it from parking when `wake`. Runs on: hooks. */
 void sdb_thread_activate(struct sdb_thread_table *t, struct sdb_slot *slot, bool wake);
+
+/* When the last of the app's threads that are blocked now became so; 0 when one is not. Runs on: any. */
+uint64_t sdb_thread_last_blocked(const struct sdb_thread_table *t);
 
 /* Stores a thread's name. Runs on: symbolizer, GVL. False when out of memory. */
 bool sdb_thread_set_name(struct sdb_slot *slot, const char *text, size_t bytes);
