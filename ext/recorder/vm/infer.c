@@ -49,6 +49,7 @@ sdb_infer_state(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *
     scan->seen_cpu_ns = cpu;
     scan->checked_ns = sc->now_ns;
     *ran = first || used > RAN_NS;
+    if (*ran) sdb_store_relaxed(&slot->since_ns, sc->now_ns); /* for sdb_thread_last_blocked */
     scan->idle_checks = *ran ? 0 : scan->idle_checks + 1;
     uint64_t shift = scan->idle_checks > EACH_TICK_CHECKS ? scan->idle_checks - EACH_TICK_CHECKS : 0;
     if (shift > RAREST_SHIFT) shift = RAREST_SHIFT;
