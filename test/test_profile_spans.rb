@@ -99,6 +99,20 @@ class TestProfileSpans < Minitest::Test
     assert_equal [0, 1], p.spans.spans.map(&:parent)
   end
 
+  def test_a_trace_id_may_come_with_the_end
+    p = profile do
+      thread :a, tid: 1
+      at 0, a: running("main:2 work:12")
+      record(10) { |r| r.span_begin(1, 9, 10 * MS, kind: "request", name: "F", request_id: "f") }
+      record(40) do |r|
+        name = r.string("F")
+        r.sized(24, RingEncoder::Bytes.varints(9, 40 * MS, name, 200, 0, 0, 0, 0, 0, 0) + RingEncoder::Bytes.sized("t-77"))
+      end
+      finish 50
+    end
+    assert_equal ["t-77", 200], p.spans(trace: "t-77").spans.first.then { |span| [span.trace_id, span.status] }
+  end
+
   def test_a_span_follows_its_fiber_to_another_thread
     p = profile do
       thread :a, tid: 1, name: "a"

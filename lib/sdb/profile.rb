@@ -162,6 +162,7 @@ module Sdb
 
     def ring_warnings(ring, row)
       lines = LOSSES.filter_map { |name, text| format(text, row[name]) if row[name].positive? }
+      lines << format("%.1f ms of its threads' time are not known: blocks are lost", row[:unknown_ns] / 1e6) if row[:unknown_ns] >= 1_000_000
       lines << "the file is shorter than it says: truncated" if ring.truncated?
       lines.map { |line| "#{File.basename(ring.path)}: #{line}" }
     end

@@ -81,6 +81,7 @@ sdb_span_end(struct sdb_profile *p, uint32_t number, const struct sdb_span *end)
     span->end = end->end > span->begin ? end->end : span->begin;
     if (end->name) span->name = end->name;
     if (end->trace_id) span->trace_id = end->trace_id;
+    if (end->trace_id) span->trace_id = end->trace_id;
     span->status = end->status;
     span->cpu_ns = end->cpu_ns;
     span->wait_ns = end->wait_ns;
