@@ -59,3 +59,8 @@ Rake::TestTask.new("test:bpf") do |t|
   t.warning = true
 end
 task "test:bpf" => [:bpf, "tmp/bpf/victim"]
+
+desc "What the black box costs: probes, captures, dumps (root)"
+task "bench:black_box" => [:bpf, "tmp/bpf/victim"] do
+  ruby "-Ilib", "-Itest", "test/bench/black_box.rb"
+end
