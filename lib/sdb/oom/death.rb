@@ -120,6 +120,7 @@ module Sdb
       end
 
       def warnings
+        dump&.threads # proves them
         found = dump ? dump.warnings : []
         profile ? found + profile.warnings : found + ["the ring in it cannot be read"]
       end

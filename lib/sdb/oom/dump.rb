@@ -64,19 +64,7 @@ module Sdb
 
       # Raw frames of every thread.
       #: () -> Array[RawThread]
-      def threads
-        bytes = File.open(@path, "rb") { |file| body(file, THREADS) }.to_s
-        threads = []
-        at = 0
-        while at + 128 <= bytes.bytesize
-          record_bytes, flags, slot, count = bytes.byteslice(at, 16).unpack("L4")
-          break if record_bytes != 128 + count * 32 || at + record_bytes > bytes.bytesize
-
-          threads << thread(bytes.byteslice(at, record_bytes), flags, slot)
-          at += record_bytes
-        end
-        threads
-      end
+      def threads = @threads ||= read_threads
 
       # The recorder's counters as they were in memory, by their number in ring_format.h.
       #: () -> Array[Integer]
@@ -91,6 +79,20 @@ module Sdb
       end
 
       private
+
+      def read_threads
+        bytes = File.open(@path, "rb") { |file| body(file, THREADS) }.to_s
+        threads = []
+        at = 0
+        while at + 128 <= bytes.bytesize
+          record_bytes, flags, slot, count = bytes.byteslice(at, 16).unpack("L4")
+          break if record_bytes != 128 + count * 32 || at + record_bytes > bytes.bytesize
+
+          threads << thread(bytes.byteslice(at, record_bytes), flags, slot)
+          at += record_bytes
+        end
+        threads
+      end
 
       def read_header(file)
         header = file.read(HEADER_BYTES).to_s

@@ -51,7 +51,8 @@ module Sdb
       def state_of(thread, last)
         return [last&.state || "unknown", last&.since_ns] if thread.thread_flags.anybits?(INFERRED)
 
-        [Profile::STATES.fetch(thread.state, "unknown"), [thread.since_monotonic_ns - @ring.start_monotonic_ns, 0].max]
+        known = thread.state < Profile::STATES.size # a hostile number may be too large for an index
+        [known ? Profile::STATES[thread.state] : "unknown", [thread.since_monotonic_ns - @ring.start_monotonic_ns, 0].max]
       end
 
       # Root first, as everywhere.

@@ -48,9 +48,12 @@ module RingEncoder
     end
 
     # path: makes it Ruby code; its lines then are first_line + instruction index, or as `lines:` says.
-    def code(key, name, path: nil, line: 0, kind: path ? :ruby : :c, named: true, base: nil, lines: nil, class_name: "")
+    # addresses: iseq and method entry, for the raw frames of a dump.
+    def code(key, name, path: nil, line: 0, kind: path ? :ruby : :c, named: true, base: nil, lines: nil, class_name: "",
+             addresses: nil)
       id = @codes.size + 1
       options = { kind: kind, path: path.to_s, first_line: line, class_name: class_name }
+      options[:addresses] = addresses if addresses
       if kind == :ruby
         lines ||= (0...100).to_h { |n| [n, line + n] }
         options.update(base: base || (0x7f00_0000_0000 + id * 0x10000), instructions: [lines.keys.max + 1, 100].max,
