@@ -119,6 +119,40 @@ class TestProfileFilters < Minitest::Test
     assert_equal ["<main>"], p.functions.functions.map(&:name).tally.filter_map { |name, n| name if n == 1 && name == "<main>" }
   end
 
+  def test_a_window_reads_only_the_chunks_that_overlap_it
+    path = ring(chunks: 16) do
+      instance_eval(&STORY)
+      (1..9).each { |n| new_chunk n * 10 }
+    end
+    last = Sdb::Profile.new([path], window: -15 * MS..)
+    assert_equal 60 * MS, last.functions.total_ns, "from the chunk at 70 ms on"
+    assert_equal [20 * MS, 0], [last.functions(last: 10 * MS).total_ns, last.functions(to: 60 * MS).total_ns]
+    middle = Sdb::Profile.new([path], window: 31 * MS..42 * MS)
+    assert_equal 38 * MS, middle.functions.total_ns, "30 to the last tick before 50"
+    assert_equal [], middle.warnings
+  end
+
+  def test_one_unreadable_file_is_a_warning_and_only_unreadable_ones_an_error
+    path = File.join(@dir, "text.sdb")
+    File.write(path, "text")
+    p = Sdb::Profile.new([path, ring(&STORY)])
+    assert_equal 200 * MS, p.functions.total_ns
+    assert_equal ["#{path}: not a ring file of sdb"], p.warnings
+    assert_raises(Sdb::FormatError) { Sdb::Profile.new([path]).rings }
+  end
+
+  def test_a_stepped_clock_changes_no_duration
+    p = profile do
+      instance_eval(&STORY)
+      record(50) { |r| r.clock(50 * MS, 1_764_460_800_000_000_000 + 3_600_000_000_000) }
+      span 10..60, :m, id: "x", name: "X"
+      span 70..80, :m, id: "y", name: "Y"
+    end
+    assert_equal 200 * MS, p.functions.total_ns
+    assert_equal [50 * MS, 10 * MS], p.spans.spans.map(&:wall_ns)
+    assert_equal %w[2025-11-30T00:00:00.010000Z 2025-11-30T01:00:00.020000Z], p.spans.spans.map(&:start)
+  end
+
   def test_documents_are_frozen_and_give_their_json
     answer = profile(&STORY).functions
     assert_predicate answer, :frozen?
