@@ -53,13 +53,15 @@ struct sdb_slot {
     uint64_t death_ns;
     uint64_t name;  /* const struct sdb_slot_name *, swapped by the symbolizer, freed at RETIRED -> FREE */
     uint64_t queue; /* struct sdb_event_queue *, made at first use by the thread itself */
-    uint64_t span_id; /* the span it works for, 0 none */
+    uint64_t span_id; /* the span it works for, 0 none, as its events told */
     uint64_t cpu;     /* where it last got the GVL */
+    uint64_t begin_cpu_ns; /* its CPU clock when it got the slot, 0 not known */
     uint64_t end_cpu_ns; /* its CPU clock as it ended, stored before DEAD by itself (nobody can ask later); 0 not known */
 
     /* guarded by the GVL */
     uint64_t context;     /* VALUE, what the fiber works for that its thread runs now (vm/context.h); 0 none */
     uint64_t allocations; /* vm/allocations.h */
+    uint64_t tags_token;  /* which tag set the log knows of, 0 the empty one */
 
     /* owner: scanner */
     uint64_t scan; /* struct sdb_scan *: previous copy of its stack */
@@ -68,7 +70,7 @@ struct sdb_slot {
     /* immutable from the segment's birth */
     uint64_t index; /* of the slot in the table */
 
-    uint64_t reserved[7];
+    uint64_t reserved[5];
 };
 
 struct sdb_live_table {

@@ -17,7 +17,7 @@
 #include "sdb_atomic.h"
 #include "vm/symbolizer.h"
 
-enum { IDLE_ASK_NS = 100000000, SLOW_TICK_NS = 10000000, SLOW_AFTER_TICKS = 50, STACK_BYTES = 256 * 1024 };
+enum { IDLE_ASK_NS = 100000000, SLOW_TICK_NS = 10000000, SLOW_AFTER_TICKS = 50, FEW_THREADS = 16, STACK_BYTES = 256 * 1024 };
 
 /* Did this tick take the core from a running Ruby thread? By the cpu on which it last got the GVL: threads
  * migrate rarely between two GVL switches. */
@@ -62,6 +62,18 @@ visit_all(struct sdb_scanner *sc)
     }
 }
 
+/* Ruby 3.1: no event says who did something. With few threads each one's clock is asked, as often as infer.c finds
+ * due; with many, first the clock of the whole process. */
+static void
+visit_inferred(struct sdb_scanner *sc)
+{
+    bool few = sdb_load_relaxed(&sc->threads->live_count) <= FEW_THREADS;
+    bool look = few || sc->inferred_running || sdb_infer_anything_ran(sc);
+    sc->inferred_running = sc->inferred_ran = false;
+    if (look) visit_all(sc);
+    sc->idle_ticks = sc->inferred_ran || sc->inferred_running ? 0 : sc->idle_ticks + 1;
+}
+
 static void
 note_gap(struct sdb_scanner *sc)
 {
@@ -86,13 +98,9 @@ sdb_scanner_tick(struct sdb_scanner *sc, uint64_t now_ns)
     sdb_ring_writer_tick(sc->writer, now_ns);
     sc->gc_now = !sc->gc_events && sc->during_gc();
 
-    bool ran = sc->exact || sdb_infer_anything_ran(sc);
     visit_active(sc);
-    if (!sc->exact) {
-        if (ran) visit_all(sc);
-        sc->idle_ticks = ran ? 0 : sc->idle_ticks + 1;
-    }
-    if (sc->chunk != sdb_ring_writer_chunk(sc->writer)) {
+    if (!sc->exact) visit_inferred(sc);
+    if (sc->chunk != sdb_ring_writer_chunk(sc->writer) || sc->last_tick) {
         sc->chunk = sdb_ring_writer_chunk(sc->writer);
         sdb_events_repeat(sc);
         visit_all(sc);
@@ -198,6 +206,7 @@ scanner_main(void *argument)
     sdb_upkeep_second(sc);
     loop(sc);
     pthread_mutex_lock(&sc->tick_lock);
+    sc->last_tick = true;
     sdb_scanner_tick(sc, sdb_monotonic_ns());
     sdb_upkeep_flush(sc);
     sc->cpu_ns = sdb_clock_ns(CLOCK_THREAD_CPUTIME_ID);

@@ -58,7 +58,7 @@ struct sdb_scanner {
     uint64_t tick; /* number */
     uint64_t now_ns, previous_ns, start_ns;
     uint64_t chunk;
-    bool all_due; /* a chunk began: every thread must be written in it */
+    bool last_tick; /* every thread is written, for what it used up to the end */
     uint64_t idle_ticks;
     uint64_t flushed_ns, second_ns, memory_ns, asked_ns;
     bool ask_soon;     /* a thread began or ended: the symbolizer has something to do */
@@ -68,6 +68,7 @@ struct sdb_scanner {
     uint32_t memory_level; /* highest PRE_OOM level written since usage was low */
     bool memory_short; /* near the cgroup's limit: flush at every tick */
     uint64_t others_cpu_ns; /* Ruby 3.1: did anything run? */
+    bool inferred_ran, inferred_running; /* Ruby 3.1: a thread did in this tick; one counts as running */
     bool gc_now;
     uint64_t cpu_ns; /* of the scanner's thread, as last read by itself */
 

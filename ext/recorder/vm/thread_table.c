@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "core/event_queue.h"
+#include "core/clock.h"
 #include "sdb_atomic.h"
 
 static struct sdb_slot *
@@ -83,12 +84,14 @@ sdb_thread_claim(struct sdb_thread_table *t, uint64_t thread_value, uint64_t th,
     sdb_store_relaxed(&slot->birth_ns, now_ns);
     sdb_store_relaxed(&slot->flags, flags);
     sdb_store_relaxed(&slot->death_ns, 0);
+    sdb_store_relaxed(&slot->begin_cpu_ns, tid ? sdb_clock_ns(sdb_thread_cpu_clock((uint32_t)tid)) : 0);
     sdb_store_relaxed(&slot->end_cpu_ns, 0);
     sdb_store_relaxed(&slot->name, 0);
     sdb_store_relaxed(&slot->queue, 0);
     sdb_store_relaxed(&slot->span_id, 0);
     sdb_store_relaxed(&slot->context, 0);
     sdb_store_relaxed(&slot->allocations, 0);
+    sdb_store_relaxed(&slot->tags_token, 0);
     sdb_store_release(&slot->life, SDB_SLOT_LIVE); /* pairs with scanner.c:visit */
     sdb_add_relaxed(&t->live_count, 1);
     sdb_thread_activate(t, slot, true);

@@ -36,13 +36,14 @@ scan_of(struct sdb_scanner *sc, struct sdb_slot *slot)
 }
 
 static uint64_t
-cpu_of(const struct sdb_state_view *v, struct sdb_scan *scan)
+cpu_of(const struct sdb_slot *slot, const struct sdb_state_view *v, struct sdb_scan *scan)
 {
     uint64_t clock = v->tid ? sdb_clock_ns(sdb_thread_cpu_clock((uint32_t)v->tid)) : 0;
     if (!clock) return scan->cpu_ns;
     if (scan->tid != v->tid) { /* first look, or moved to another native thread: go on from what we had */
+        uint64_t begin = scan->tid ? 0 : sdb_load_relaxed(&slot->begin_cpu_ns);
         scan->tid = (uint32_t)v->tid;
-        scan->cpu_base_ns = clock - scan->cpu_ns;
+        scan->cpu_base_ns = begin && begin <= clock ? begin : clock - scan->cpu_ns;
     }
     return clock - scan->cpu_base_ns;
 }
@@ -145,7 +146,7 @@ totals_at_end(const struct sdb_scanner *sc, const struct sdb_slot *slot, const s
     if (!clock || (sc->exact && !sdb_thread_view(slot, &v))) return false;
     if (scan->tid && scan->tid != (uint32_t)v.tid) return false; /* another native thread's clock */
     memset(out, 0, sizeof *out);
-    out->cpu_ns = scan->tid ? clock - scan->cpu_base_ns : clock;
+    out->cpu_ns = clock - (scan->tid ? scan->cpu_base_ns : sdb_load_relaxed(&slot->begin_cpu_ns));
     fill_times(sc, scan, &v, end_ns, out);
     return true;
 }
@@ -246,15 +247,15 @@ keep_active(struct sdb_scanner *sc, uint32_t index)
 }
 
 static void
-write_sample(struct sdb_scanner *sc, struct sdb_scan *scan, const struct sdb_state_view *v, uint32_t index,
+write_sample(struct sdb_scanner *sc, const struct sdb_slot *slot, struct sdb_scan *scan, const struct sdb_state_view *v,
              uint32_t node, uint64_t state)
 {
     struct sdb_sample sample = {
-        .slot = index,
+        .slot = (uint32_t)slot->index,
         .node = node,
         .state = (uint32_t)state,
         .more = scan->more,
-        .cpu_ns = cpu_of(v, scan),
+        .cpu_ns = cpu_of(slot, v, scan),
         .age_ns = sc->now_ns > v->since_ns ? sc->now_ns - v->since_ns : 0,
         /* also when it left the state and is back in it: what came before may be another stack's */
         .has_age = sc->exact && state != SDB_RUNNING && (state != scan->state || v->since_ns != scan->since_ns),
@@ -284,7 +285,7 @@ sdb_visit(struct sdb_scanner *sc, struct sdb_slot *slot, uint32_t index)
     if (sdb_load_relaxed(&slot->flags) & SDB_THREAD_OWN) return;
 
     struct sdb_state_view v;
-    bool ran = false, due = scan->sample_chunk != sdb_ring_writer_chunk(sc->writer);
+    bool ran = false, due = sc->last_tick || scan->sample_chunk != sdb_ring_writer_chunk(sc->writer);
     if (sc->exact) {
         if (!sdb_thread_view(slot, &v)) {
             keep_active(sc, index); /* its hook is in the middle of an update: next tick */
@@ -317,8 +318,8 @@ sdb_visit(struct sdb_scanner *sc, struct sdb_slot *slot, uint32_t index)
     bool changed = scan->sample_chunk != sdb_ring_writer_chunk(sc->writer) || node != scan->node ||
                    state != scan->state || scan->more != more_before ||
                    v.since_ns != scan->since_ns ||
-                   (running && sc->tick - scan->sample_tick >= SDB_HEARTBEAT_TICKS);
-    if (changed) write_sample(sc, scan, &v, index, node, state);
+                   (running && sc->tick - scan->sample_tick >= SDB_HEARTBEAT_TICKS) || sc->last_tick;
+    if (changed) write_sample(sc, slot, scan, &v, node, state);
 
     if (!sc->exact) return;
     if (running) {
