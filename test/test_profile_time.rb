@@ -51,7 +51,7 @@ class TestProfileTime < Minitest::Test
     assert_sums_agree p
   end
 
-  def test_a_gap_makes_running_time_unknown_but_not_waiting_time
+  def test_in_a_gap_it_is_unknown_what_the_common_callers_called
     p = profile do
       thread :runs, tid: 1, main: true
       thread :waits, tid: 2
@@ -61,11 +61,39 @@ class TestProfileTime < Minitest::Test
       finish 40
     end
     runs, waits = p.threads.threads
-    assert_equal [20 * MS, 20 * MS], [runs.running_ns, runs.unknown_ns]
+    assert_equal [40 * MS, 0], [runs.running_ns, runs.unknown_ns]
     assert_equal [40 * MS, 0], [waits.blocked_ns, waits.unknown_ns]
     assert_equal 20.0, self_ms(p)["(unknown)"]
+    assert_equal 40.0, total_ms(p, thread: "1")["<main>"]
     gap = p.gaps.first
     assert_equal [10 * MS, 20 * MS, "late"], [gap.start_ns, gap.duration_ns, gap.reason]
+    assert_sums_agree p
+  end
+
+  def test_a_function_on_another_line_after_a_gap_is_a_common_caller
+    p = profile do
+      thread :runs, tid: 1, main: true
+      at 0, runs: running("main:2 work:12 other:22")
+      gap 10..30
+      at 40, runs: running("main:2 work:13 sleep")
+      finish 40
+    end
+    assert_equal 40.0, total_ms(p)["Foo#work"]
+    assert_equal 20.0, self_ms(p)["(unknown)"]
+    assert_sums_agree p
+  end
+
+  def test_what_ran_before_and_after_a_gap_ran_in_it
+    p = profile do
+      thread :runs, tid: 1, main: true
+      at 0, runs: running("main:2 work:12")
+      gap 10..30
+      at 35, runs: gc("main:2 work:12")
+      at 40, runs: running("main:2 work:12")
+      finish 40
+    end
+    assert_nil self_ms(p)["(unknown)"]
+    assert_equal 40.0, self_ms(p)["Foo#work"]
     assert_sums_agree p
   end
 

@@ -117,6 +117,32 @@ gc_of_s(const struct sdb_step *step, uint64_t gc, uint64_t busy, uint64_t busy_s
 }
 
 int
+sdb_unseen_stack(struct sdb_profile *p, uint32_t before, uint32_t after, uint32_t *stack)
+{
+    *stack = before;
+    if (before == after) return SDB_OK;
+    uint32_t a = before, b = after, a_child = SDB_STACK_ROOT, b_child = SDB_STACK_ROOT;
+    while (a != b) { /* a parent's number is below its child's */
+        if (a > b) {
+            a_child = a;
+            a = p->stacks[a].parent;
+        } else {
+            b_child = b;
+            b = p->stacks[b].parent;
+        }
+    }
+    int err = SDB_OK;
+    uint32_t frame;
+    /* the same function on another line went on all the time */
+    if (a_child && b_child && p->frames[p->stacks[a_child].frame].func == p->frames[p->stacks[b_child].frame].func) {
+        err = sdb_profile_frame(p, p->frames[p->stacks[a_child].frame].func, 0, &frame);
+        if (!err) err = sdb_profile_stack(p, a, frame, &a);
+    }
+    if (!err) err = sdb_profile_frame(p, SDB_FUNC_UNKNOWN, 0, &frame);
+    return err ? err : sdb_profile_stack(p, a, frame, stack);
+}
+
+int
 sdb_attribute(struct sdb_thread *t, const struct sdb_step *step)
 {
     uint64_t wait = least(step->wait_us, step->elapsed_us);
@@ -146,7 +172,7 @@ sdb_attribute(struct sdb_thread *t, const struct sdb_step *step)
     if (!err && step->p_state == SDB_GC) err = deal(t, &shares, gc - gc_s, p, SDB_GC, before);
     if (!err) err = deal(t, &shares, run_p, p, SDB_RUNNING, step->p_state == SDB_RUNNING ? before : 0);
     if (!err && step->p_state != SDB_GC) err = deal(t, &shares, gc - gc_s, p, SDB_GC, 0);
-    if (!err) err = deal(t, &shares, unknown, SDB_STACK_UNKNOWN, SDB_UNKNOWN, 0);
+    if (!err) err = deal(t, &shares, unknown, step->unseen_stack, step->unseen_state, 0);
     /* S's: last the state it was seen in */
     if (!err && step->s_state != SDB_BLOCKED) err = deal(t, &shares, blocked_s, s, SDB_BLOCKED, 0);
     if (!err && step->s_state != SDB_GVL_WAIT) err = deal(t, &shares, wait_s, s, SDB_GVL_WAIT, 0);

@@ -52,7 +52,9 @@ sdb_decoder_end(struct sdb_decoder *d, struct sdb_track *track, uint64_t until, 
         .blocked_us = track->state == SDB_BLOCKED ? us : 0,
         .gc_us = track->state == SDB_GC ? us : 0,
         .cpu_us = runs ? us : 0,
-        .unseen_us = runs ? (d->unseen_ns - track->unseen_ns) / 1000 : 0,
+        .unseen_us = runs || times ? (d->unseen_ns - track->unseen_ns) / 1000 : 0,
+        .unseen_stack = SDB_STACK_UNKNOWN, /* it ended, or the log did: nothing says that it went on so */
+        .unseen_state = SDB_UNKNOWN,
         .ticks = (uint32_t)(d->ticks - track->ticks),
         .p_state = track->state,
         .p_stack = track->stack,
@@ -64,7 +66,6 @@ sdb_decoder_end(struct sdb_decoder *d, struct sdb_track *track, uint64_t until, 
         step.blocked_us = times->blocked_us;
         step.gc_us = times->gc_us;
         step.cpu_us = times->cpu_us < us + CPU_SLACK_US ? times->cpu_us : us + CPU_SLACK_US;
-        step.unseen_us = (d->unseen_ns - track->unseen_ns) / 1000;
     }
     track->at = until;
     track->ticks = d->ticks;
@@ -107,6 +108,17 @@ sample_without_predecessor(struct sdb_decoder *d, struct sdb_track *track, struc
     }
     t->carry_ticks++;
     return err;
+}
+
+/* The gaps in a step. Where the VM's events tell the states, a thread that ran is known to have, if not where. */
+static int
+unseen_fill(struct sdb_decoder *d, const struct sdb_track *track, struct sdb_step *step)
+{
+    step->unseen_us = (d->unseen_ns - track->unseen_ns) / 1000;
+    if (step->unseen_us == 0) return SDB_OK;
+    bool exact = (d->reader->identity.flags & SDB_FLAG_STATES_EXACT) != 0;
+    step->unseen_state = exact || step->p_stack == step->s_stack ? SDB_RUNNING : SDB_UNKNOWN;
+    return sdb_unseen_stack(d->profile, step->p_stack, step->s_stack, &step->unseen_stack);
 }
 
 static int
@@ -166,11 +178,11 @@ sample_take(struct sdb_decoder *d, struct sdb_cursor *c, uint8_t head)
     int err;
     if (joined) {
         step.uncertain_us = (d->now - d->before) / 1000;
-        step.unseen_us = (d->unseen_ns - track->unseen_ns) / 1000;
         step.ticks = (uint32_t)(d->ticks - track->ticks);
         step.p_state = track->state;
         step.p_stack = track->stack;
-        err = sdb_attribute(&d->profile->threads[track->thread], &step);
+        err = unseen_fill(d, track, &step);
+        if (!err) err = sdb_attribute(&d->profile->threads[track->thread], &step);
     } else {
         err = sample_without_predecessor(d, track, &step);
     }
