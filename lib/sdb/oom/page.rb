@@ -13,6 +13,7 @@ module Sdb
       LAST_NS = 10_000_000_000
       MARK = "<main id=\"main\">\n"
       DEPTH = 60
+      STYLES = [*Report::FlameGraph::STYLES, "oom.css"].freeze
 
       module_function
 
@@ -21,7 +22,7 @@ module Sdb
         graph = StringIO.new(String.new(encoding: Encoding::UTF_8))
         title = CLI::OomText.sentences(death).first
         if death.profile
-          Report::FlameGraph.render(death.profile, graph, title: title, last: LAST_NS)
+          Report::FlameGraph.render(death.profile, graph, title: title, last: LAST_NS, styles: STYLES)
           page = graph.string
           raise FormatError, "the page's template has no place for the report" unless page.include?(MARK)
 
@@ -35,6 +36,7 @@ module Sdb
 
       def article(death)
         <<~HTML
+          <article class="death">
           <details open><summary>How it died</summary>
           #{list(CLI::OomText.sentences(death))}</details>
           <details><summary>Memory, last minute</summary>
@@ -44,6 +46,7 @@ module Sdb
           <details><summary>#{death.stacks_of_the_kill? ? "Threads, at the kill" : "Threads, as last sampled"}</summary>
           #{threads(death)}</details>
           <h2>The last ten seconds</h2>
+          </article>
         HTML
       end
 

@@ -21,12 +21,13 @@ module Sdb
       # metric:: which one to show first
       # filters:: as for every question to a profile; focus, hide and only_app become the page's first choice
       #           and can be undone there
-      #: (Profile | FlameData profile, IO io, title: String, ?metric: Symbol, **untyped filters) -> void
-      def render(profile, io, title:, metric: :wall, **filters)
+      # styles:: of the page, in order; a page that says more has more
+      #: (Profile | FlameData profile, IO io, title: String, ?metric: Symbol, ?styles: Array[String], **untyped filters) -> void
+      def render(profile, io, title:, metric: :wall, styles: STYLES, **filters)
         first = filters.slice(:focus, :hide, :only_app)
         data = profile.is_a?(FlameData) ? profile : ProfileColumns.new(profile, **filters.except(*first.keys)).data
         document = data.document.merge(title: Page.clean(title), initial: initial(metric, **first))
-        Page.write(io, title: title, body: "flamegraph.html", styles: STYLES, scripts: SCRIPTS,
+        Page.write(io, title: title, body: "flamegraph.html", styles: styles, scripts: SCRIPTS,
                        payload: Payload.encode(document, data.columns))
       end
 
