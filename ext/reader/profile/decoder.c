@@ -12,7 +12,7 @@
 #include "error.h"
 #include "profile/attribution.h"
 
-enum { NODE_MAX = 1 << 24, INTERVAL_MAX_US = 1000000000, CPU_SLACK_US = 100000 };
+enum { NODE_MAX = 1 << 24, INTERVAL_MAX_US = 1000000000, CPU_SLACK_US = 100000, UNSEEN_WALK_MAX = 1 << 28 };
 
 int
 sdb_decoder_open(struct sdb_decoder *d, struct sdb_profile *profile, const struct sdb_ring_reader *reader,
@@ -118,6 +118,12 @@ unseen_fill(struct sdb_decoder *d, const struct sdb_track *track, struct sdb_ste
     if (step->unseen_us == 0) return SDB_OK;
     bool exact = (d->reader->identity.flags & SDB_FLAG_STATES_EXACT) != 0;
     step->unseen_state = exact || step->p_stack == step->s_stack ? SDB_RUNNING : SDB_UNKNOWN;
+    uint64_t walk = d->profile->stacks[step->p_stack].depth + d->profile->stacks[step->s_stack].depth;
+    d->unseen_walk += walk;
+    if (d->unseen_walk > UNSEEN_WALK_MAX) { /* gaps without end on stacks without end: no recorder writes that */
+        step->unseen_stack = SDB_STACK_UNKNOWN;
+        return SDB_OK;
+    }
     return sdb_unseen_stack(d->profile, step->p_stack, step->s_stack, &step->unseen_stack);
 }
 
