@@ -12,7 +12,12 @@
 #include "error.h"
 #include "profile/attribution.h"
 
-enum { NODE_MAX = 1 << 24, INTERVAL_MAX_US = 1000000000, CPU_SLACK_US = 100000, UNSEEN_WALK_MAX = 1 << 28 };
+enum {
+    NODE_MAX = 1 << 24,
+    INTERVAL_MAX_US = 1000000000,
+    CPU_SLACK_US = 100000,
+    WALK_MAX = 1 << 28, /* a second's work: no recorder's log comes near, a hostile one is answered with less */
+};
 
 int
 sdb_decoder_open(struct sdb_decoder *d, struct sdb_profile *profile, const struct sdb_ring_reader *reader,
@@ -120,7 +125,7 @@ unseen_fill(struct sdb_decoder *d, const struct sdb_track *track, struct sdb_ste
     step->unseen_state = exact || step->p_stack == step->s_stack ? SDB_RUNNING : SDB_UNKNOWN;
     uint64_t walk = d->profile->stacks[step->p_stack].depth + d->profile->stacks[step->s_stack].depth;
     d->unseen_walk += walk;
-    if (d->unseen_walk > UNSEEN_WALK_MAX) { /* gaps without end on stacks without end: no recorder writes that */
+    if (d->unseen_walk > WALK_MAX) {
         step->unseen_stack = SDB_STACK_UNKNOWN;
         return SDB_OK;
     }
@@ -228,7 +233,8 @@ frame_find(struct sdb_decoder *d, uint32_t code, uint64_t where, uint32_t *frame
         if (!err) err = sdb_profile_string(p, symbol->path.at, symbol->path.n, &made.path);
         if (!err) err = sdb_profile_func(p, made, &func);
         if (err) return err;
-        line = sdb_code_line(symbol, where);
+        d->line_walk += symbol->run_count;
+        line = d->line_walk <= WALK_MAX ? sdb_code_line(symbol, where) : 0;
     }
     int err = sdb_profile_frame(p, func, line, frame);
     if (!err && symbol) err = sdb_map_set(&d->where_frames, where, code, *frame);

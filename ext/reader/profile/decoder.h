@@ -53,7 +53,7 @@ struct sdb_decoder {
     uint64_t now, before; /* this tick and the one before, on the common line */
     uint64_t ticks;
     uint64_t unseen_ns, pending_unseen_ns; /* in gaps; of the gap that the next tick ends */
-    uint64_t unseen_walk;                  /* frames compared so far to tell what ran in gaps */
+    uint64_t unseen_walk, line_walk;       /* work done so far: frames compared for gaps, line runs read */
     uint64_t chunk;                        /* ordinal of the chunk being decoded, from 1 */
     uint64_t last_clock, last_counters;
     uint64_t chunk_first;
