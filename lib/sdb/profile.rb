@@ -131,6 +131,9 @@ module Sdb
       end
     end
 
+    # Not the data: it may be gigabytes.
+    def inspect = "#<#{self.class} #{paths.join(" ")}>"
+
     private
 
     def data
