@@ -6,12 +6,12 @@
 
 #include <ruby/debug.h>
 #include "core/clock.h"
-#include "core/event_queue.h"
 #include "live_table.h"
 #include "sdb_atomic.h"
 #include "vm/allocations.h"
 #include "vm/events.h"
 #include "vm/gvl.h"
+#include "vm/recorder.h"
 #include "vm/thread_times.h"
 
 enum { CHAIN_MAX = 16 }; /* contexts inherited from one another that are followed */
@@ -122,6 +122,7 @@ sdb_context_push(struct sdb_context *c, uint64_t token)
     b->tags_before = c->tags;
     b->set_before = c->set;
     b->encoded_before = c->encoded;
+    b->set_token_before = c->set_token;
     b->name = b->request = b->trace = b->late_trace = b->added = Qnil;
     c->depth++;
     return b;
@@ -137,23 +138,25 @@ sdb_context_remove(struct sdb_context *c, uint64_t token)
         c->tags = b->tags_before;
         c->set = b->set_before;
         c->encoded = b->encoded_before;
+        c->set_token = b->set_token_before;
     } else { /* ended out of order: those behind it restore what it would have */
         struct sdb_block *next = b + 1;
         next->tags_before = b->tags_before;
         next->set_before = b->set_before;
         next->encoded_before = b->encoded_before;
+        next->set_token_before = b->set_token_before;
         MEMMOVE(b, next, struct sdb_block, c->depth - i - 1);
     }
     c->depth--;
 }
 
-/* Of this recording, and at or below `upto`. */
+/* Of this recording, and at or below `upto`. silent: also one that the log does not know. */
 static uint64_t
-own_span(const struct sdb_context *c, uint64_t upto)
+own_span(const struct sdb_context *c, uint64_t upto, bool silent)
 {
     for (uint32_t i = c->depth; i-- > 0;) {
         const struct sdb_block *b = &c->blocks[i];
-        if (b->is_span && !b->silent && b->generation == contexts.generation && b->token <= upto) return b->token;
+        if (b->is_span && (silent || !b->silent) && b->generation == contexts.generation && b->token <= upto) return b->token;
     }
     return 0;
 }
@@ -167,10 +170,11 @@ parent_of(const struct sdb_context *c)
 uint64_t
 sdb_context_span(struct sdb_context *c, VALUE *owner)
 {
-    uint64_t span = own_span(c, UINT64_MAX);
+    bool silent = owner != NULL;
+    uint64_t span = own_span(c, UINT64_MAX, silent);
     const struct sdb_context *from = c;
     for (int i = 0; !span && i < CHAIN_MAX && parent_of(from); i++) {
-        span = own_span(parent_of(from), from->parent_token);
+        span = own_span(parent_of(from), from->parent_token, silent);
         from = parent_of(from);
     }
     if (owner) *owner = from->self;
@@ -213,22 +217,20 @@ sdb_context_times(const struct sdb_context *c, struct sdb_slot *slot, uint64_t n
 
 /* ---- which fiber is on ---- */
 
-static void
-push_event(struct sdb_slot *slot, enum sdb_event_type type, uint64_t now_ns, const void *payload, size_t bytes)
-{
-    struct sdb_event_queue *q = (struct sdb_event_queue *)(uintptr_t)sdb_load_relaxed(&slot->queue);
-    if (q) sdb_event_queue_push(q, type, now_ns, payload, bytes);
-}
-
 void
-sdb_context_tell_tags(const struct sdb_context *c, struct sdb_slot *slot, uint64_t now_ns)
+sdb_context_tell(struct sdb_context *c, struct sdb_slot *slot, uint64_t now_ns)
 {
     static const struct sdb_tags_event none = {0};
-    if (c && !NIL_P(c->encoded)) {
-        push_event(slot, SDB_E_TAGS, now_ns, RSTRING_PTR(c->encoded), (size_t)RSTRING_LEN(c->encoded));
-    } else {
-        push_event(slot, SDB_E_TAGS, now_ns, &none, sizeof none);
+    uint64_t span = c ? sdb_context_span(c, NULL) : 0, token = c ? c->set_token : 0;
+    if (span != sdb_load_relaxed(&slot->span_id)) {
+        struct sdb_switch_event event = {span};
+        bool told = sdb_events_push(slot, SDB_E_SPAN_SWITCH, now_ns, &event, sizeof event, 0);
+        if (told) sdb_store_relaxed(&slot->span_id, span);
     }
+    if (token == sdb_load_relaxed(&slot->tags_token)) return;
+    bool told = token ? sdb_events_push(slot, SDB_E_TAGS, now_ns, RSTRING_PTR(c->encoded), (size_t)RSTRING_LEN(c->encoded), 0)
+                      : sdb_events_push(slot, SDB_E_TAGS, now_ns, &none, sizeof none, 0);
+    if (told) sdb_store_relaxed(&slot->tags_token, token);
 }
 
 /* The context and those it inherits from, as far as it still does. */
@@ -239,7 +241,7 @@ chain_of(struct sdb_context *c, struct sdb_context *chain[CHAIN_MAX])
     while (c && n < CHAIN_MAX) {
         chain[n++] = c;
         struct sdb_context *parent = parent_of(c);
-        if (parent && !own_span(parent, c->parent_token) && NIL_P(parent->parent)) {
+        if (parent && !own_span(parent, c->parent_token, false) && NIL_P(parent->parent)) {
             c->parent = Qnil; /* what it inherited has ended */
             parent = NULL;
         }
@@ -273,10 +275,11 @@ static struct sdb_context *
 inherit(struct sdb_context *from)
 {
     struct sdb_context *c = context_new();
-    uint64_t span = own_span(from, UINT64_MAX);
+    uint64_t span = own_span(from, UINT64_MAX, false);
     c->tags = from->tags;
     c->set = from->set;
     c->encoded = from->encoded;
+    c->set_token = from->set_token;
     if (span || sdb_context_span(from, NULL)) {
         /* what it has of its own, else what it inherits itself */
         c->parent = span ? from->self : from->parent;
@@ -299,15 +302,27 @@ place(struct sdb_context *c, struct sdb_slot *slot, uint64_t ec)
     c->serial = sdb_load_relaxed(&slot->serial);
 }
 
-/* The fiber on the thread is another than the slot says: finds its context, and tells the log what changed. */
+/* Nothing but the VM's own dummy frame is on its stack: the switch hook runs before a fiber's block is called
+ * (cont.c:rb_fiber_start, 3.1-4.0). */
+static bool
+just_begins(uint64_t ec)
+{
+    const struct sdb_live_table *l = &sdb_recorder_threads()->live;
+    uint64_t low = *(const uint64_t *)(uintptr_t)(ec + l->ec_vm_stack), cfp = *(const uint64_t *)(uintptr_t)(ec + l->ec_cfp);
+    uint64_t words = *(const uint64_t *)(uintptr_t)(ec + l->ec_vm_stack_size);
+    return low && low + 8 * words - cfp <= 2 * l->cfp_bytes;
+}
+
+/* The fiber on the thread is another than the slot says: finds its context, and tells the log what changed. fresh:
+ * when it has none, it takes over what the fiber before it works for. */
 static struct sdb_context *
-follow(struct sdb_slot *slot, uint64_t ec)
+follow(struct sdb_slot *slot, uint64_t ec, bool fresh)
 {
     VALUE before = (VALUE)sdb_load_relaxed(&slot->context);
     struct sdb_context *from = before ? RTYPEDDATA_DATA(before) : NULL;
     VALUE value = rb_thread_local_aref(rb_thread_current(), contexts.key);
     struct sdb_context *to = NIL_P(value) ? NULL : sdb_context_of(value);
-    if (!to && from && from->ec != ec && worth_inheriting(from)) {
+    if (!to && fresh && from && from->ec != ec && worth_inheriting(from)) {
         to = inherit(from);
         rb_thread_local_aset(rb_thread_current(), contexts.key, to->self);
     }
@@ -317,17 +332,9 @@ follow(struct sdb_slot *slot, uint64_t ec)
     uint64_t now = sdb_monotonic_ns();
     if (from && from->generation != contexts.generation) from = NULL; /* of another log: nothing to tell */
     bool to_knows = to && to->generation == contexts.generation;
-    uint64_t old_span = from ? sdb_context_span(from, NULL) : 0, new_span = to_knows ? sdb_context_span(to, NULL) : 0;
     if (from || to_knows) switch_times(slot, from, to_knows ? to : NULL, now);
     sdb_store_relaxed(&slot->context, (uint64_t)(to ? to->self : 0));
-    sdb_store_relaxed(&slot->span_id, new_span);
-    if (old_span != new_span) {
-        struct sdb_switch_event event = {new_span};
-        push_event(slot, SDB_E_SPAN_SWITCH, now, &event, sizeof event);
-    }
-    if ((from ? from->encoded : Qnil) != (to_knows ? to->encoded : Qnil)) {
-        sdb_context_tell_tags(to_knows ? to : NULL, slot, now);
-    }
+    sdb_context_tell(to_knows ? to : NULL, slot, now);
     return to;
 }
 
@@ -338,17 +345,21 @@ on_fiber_switch(rb_event_flag_t event, VALUE data, VALUE self, ID id, VALUE klas
 {
     (void)event, (void)data, (void)self, (void)id, (void)klass;
     struct sdb_slot *slot = sdb_gvl_current_slot();
-    if (slot) follow(slot, sdb_gvl_current_ec(slot));
+    if (!slot) return;
+    uint64_t ec = sdb_gvl_current_ec(slot);
+    follow(slot, ec, just_begins(ec));
 }
 
-static void
+/* True the first time. */
+static bool
 follow_switches(void)
 {
-    if (contexts.following) return;
+    if (contexts.following) return false;
     contexts.following = true;
     /* an event of C code only: no instruction is rewritten, no JIT code thrown away (vm_trace.c,
      * update_global_event_hook) */
     rb_add_event_hook(on_fiber_switch, RUBY_EVENT_FIBER_SWITCH, Qnil);
+    return true;
 }
 
 /* The context is of an earlier recording: its spans are in that log, its tags are told again. */
@@ -364,7 +375,7 @@ renew(struct sdb_context *c, struct sdb_slot *slot)
     c->off_since_ns = 0;
     c->base = sdb_thread_times(slot, now);
     c->on = true;
-    if (!NIL_P(c->encoded)) sdb_context_tell_tags(c, slot, now);
+    sdb_context_tell(c, slot, now);
 }
 
 struct sdb_context *
@@ -376,8 +387,9 @@ sdb_context_current(struct sdb_slot *slot, bool create)
     if (c && c->ec == ec && c->generation == contexts.generation) return c;
 
     if (!contexts.key) contexts.key = rb_intern("__sdb_context__");
-    if (ec != sdb_load_relaxed(&slot->root_ec)) follow_switches();
-    if (!c || c->ec != ec) c = follow(slot, ec);
+    /* of the first fiber ever only its thread's first one is known, which most likely resumed it */
+    bool fresh = ec != sdb_load_relaxed(&slot->root_ec) && follow_switches();
+    if (!c || c->ec != ec) c = follow(slot, ec, fresh);
     if (!c && !create) return NULL;
     if (!c) {
         struct sdb_times thread = sdb_thread_times(slot, sdb_monotonic_ns());

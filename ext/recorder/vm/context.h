@@ -28,6 +28,7 @@ struct sdb_block { /* of Ruby code: a span or a tag block that has not ended */
     uint64_t begin_ns;
     struct sdb_times begin;
     VALUE tags_before, set_before, encoded_before; /* what its end restores */
+    uint64_t set_token_before;
     VALUE name; /* for its end; nil: as it began */
     VALUE request, trace;
     VALUE late_trace; /* learned after its begin, else nil */
@@ -48,6 +49,7 @@ struct sdb_context {
     VALUE tags;    /* frozen Hash: all tags in effect; nil none */
     VALUE set;     /* those of tag blocks, which go to the log as the thread's set; nil none */
     VALUE encoded; /* `set` as a TAGS event; nil none */
+    uint64_t set_token; /* of the tag block that made `set`; 0 none */
     VALUE parent;  /* context inherited from, nil */
     uint64_t parent_token; /* inherited are its spans up to this one */
     struct sdb_block *blocks;
@@ -68,7 +70,8 @@ uint64_t sdb_contexts_generation(void);
 struct sdb_context *sdb_context_current(struct sdb_slot *slot, bool create);
 /* Times of what the context worked for until now_ns. */
 struct sdb_times sdb_context_times(const struct sdb_context *c, struct sdb_slot *slot, uint64_t now_ns);
-/* The innermost span, own or inherited, 0 none; *owner (may be NULL): the context it was begun in. */
+/* The innermost span that the log knows, own or inherited, 0 none. With owner: the innermost of all, and the context it
+ * was begun in. */
 uint64_t sdb_context_span(struct sdb_context *c, VALUE *owner);
 /* NULL when no open block has it. */
 struct sdb_block *sdb_context_block(struct sdb_context *c, uint64_t token);
@@ -76,8 +79,9 @@ struct sdb_block *sdb_context_block(struct sdb_context *c, uint64_t token);
 struct sdb_block *sdb_context_push(struct sdb_context *c, uint64_t token);
 /* Takes a block away, wherever it stands; restores the tags when it was the innermost. */
 void sdb_context_remove(struct sdb_context *c, uint64_t token);
-/* Queues the context's tag set, or the empty one. */
-void sdb_context_tell_tags(const struct sdb_context *c, struct sdb_slot *slot, uint64_t now_ns);
+/* Tells the log which span and tags the thread works with now, as far as it does not know. c: NULL none. What does
+ * not fit into the queue is told with the next change. */
+void sdb_context_tell(struct sdb_context *c, struct sdb_slot *slot, uint64_t now_ns);
 
 struct sdb_context *sdb_context_of(VALUE value); /* of a context's VALUE */
 

@@ -3,7 +3,7 @@
  * events.c - see events.h. Everything here tolerates lost events: an end without begin, a switch to a span nobody
  * knows.
  *
- * Runs on: scanner thread, no GVL
+ * Runs on: scanner thread, no GVL, but for sdb_events_push and _abandon
  */
 #include "vm/events.h"
 
@@ -13,6 +13,8 @@
 #include "core/open_spans.h"
 #include "sdb_atomic.h"
 #include "varint.h"
+#include "vm/gvl.h"
+#include "vm/recorder.h"
 #include "vm/scanner.h"
 
 enum {
@@ -51,6 +53,21 @@ struct abandoned {
 };
 
 static struct abandoned *abandoned; /* shared: atomic; a stack */
+
+bool
+sdb_events_push(struct sdb_slot *slot, enum sdb_event_type type, uint64_t at_ns, const void *payload, size_t bytes,
+                size_t keep)
+{
+    struct sdb_event_queue *q = (struct sdb_event_queue *)(uintptr_t)sdb_load_relaxed(&slot->queue);
+    if (!q) {
+        q = sdb_event_queue_new(SDB_SPAN_QUEUE_BYTES);
+        sdb_store_release(&slot->queue, (uint64_t)(uintptr_t)q); /* pairs with sdb_events_drain */
+    }
+    if (!q || !sdb_event_queue_push_keeping(q, type, at_ns, payload, bytes, keep)) return false;
+    /* 3.2+: who runs is visited at the next tick anyhow */
+    if (!sdb_gvl_exact()) sdb_thread_activate(sdb_recorder_threads(), slot, false);
+    return true;
+}
 
 struct sdb_events *
 sdb_events_new(void)

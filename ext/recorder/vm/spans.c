@@ -8,13 +8,11 @@
 #include <string.h>
 #include <sys/random.h>
 #include "core/clock.h"
-#include "core/event_queue.h"
 #include "core/string_table.h"
 #include "sdb_atomic.h"
 #include "vm/allocations.h"
 #include "vm/context.h"
 #include "vm/gvl.h"
-#include "vm/recorder.h"
 #include "vm/thread_times.h"
 
 enum {
@@ -108,28 +106,6 @@ made_up_id(uint64_t token, char id[ID_BYTES + 1])
     id[ID_BYTES] = '\0';
 }
 
-/* ---- the queue ---- */
-
-static struct sdb_event_queue *
-queue_of(struct sdb_slot *slot)
-{
-    struct sdb_event_queue *q = (struct sdb_event_queue *)(uintptr_t)sdb_load_relaxed(&slot->queue);
-    if (q) return q;
-    q = sdb_event_queue_new(SDB_SPAN_QUEUE_BYTES);
-    sdb_store_release(&slot->queue, (uint64_t)(uintptr_t)q); /* pairs with events.c:sdb_events_drain */
-    return q;
-}
-
-static bool
-tell(struct sdb_slot *slot, enum sdb_event_type type, uint64_t at_ns, const void *payload, size_t bytes, size_t keep)
-{
-    struct sdb_event_queue *q = queue_of(slot);
-    if (!q || !sdb_event_queue_push_keeping(q, type, at_ns, payload, bytes, keep)) return false;
-    /* 3.2+: who runs is visited at the next tick anyhow */
-    if (!sdb_gvl_exact()) sdb_thread_activate(sdb_recorder_threads(), slot, false);
-    return true;
-}
-
 /* ---- spans ---- */
 
 /* Ends what only waits to be ended, with all that is inside it. */
@@ -212,13 +188,13 @@ sdb_span_begin(const struct sdb_span_start *start, VALUE *context)
     if (keep > KEEP_MAX_BYTES) keep = KEEP_MAX_BYTES;
     b->begin_ns = sdb_monotonic_ns();
     b->begin = sdb_context_times(c, slot, b->begin_ns);
-    b->silent = !tell(slot, SDB_E_SPAN_BEGIN, b->begin_ns, payload, bytes, keep);
+    b->silent = !sdb_events_push(slot, SDB_E_SPAN_BEGIN, b->begin_ns, payload, bytes, keep);
     if (!b->silent) sdb_store_relaxed(&slot->span_id, token);
     *context = c->self;
     return token;
 }
 
-static void
+static bool
 tell_end(struct sdb_context *c, const struct sdb_block *b, struct sdb_slot *slot, uint32_t status, uint64_t next,
          const struct sdb_tag_text *tags, uint64_t now)
 {
@@ -245,10 +221,10 @@ tell_end(struct sdb_context *c, const struct sdb_block *b, struct sdb_slot *slot
     memcpy(to, tags->at, tags->bytes);
     to += tags->bytes;
     memcpy(payload, &end, sizeof end);
-    if (tell(slot, SDB_E_SPAN_END, now, payload, (size_t)(to - payload), 0)) return;
+    if (sdb_events_push(slot, SDB_E_SPAN_END, now, payload, (size_t)(to - payload), 0)) return true;
     end.name_bytes = end.trace_bytes = 0;
     end.tag_count = 0;
-    tell(slot, SDB_E_SPAN_END, now, &end, sizeof end, 0); /* what was kept free for it */
+    return sdb_events_push(slot, SDB_E_SPAN_END, now, &end, sizeof end, 0); /* what was kept free for it */
 }
 
 void
@@ -267,15 +243,13 @@ sdb_span_end(VALUE context, uint64_t id, uint32_t status)
     struct sdb_tag_text tags;
     tags.count = tags.bytes = 0;
     if (!NIL_P(b.added)) rb_hash_foreach(b.added, add_tag_i, (VALUE)&tags);
-    VALUE encoded = c->encoded;
     sdb_context_remove(c, id);
     bool here = (VALUE)sdb_load_relaxed(&slot->context) == context;
     uint64_t next = here ? sdb_context_span(c, NULL) : sdb_load_relaxed(&slot->span_id);
-    tell_end(c, &b, slot, status, next, &tags, now);
-    if (here) {
-        sdb_store_relaxed(&slot->span_id, next);
-        if (encoded != c->encoded) sdb_context_tell_tags(c, slot, now);
+    if (tell_end(c, &b, slot, status, next, &tags, now) && sdb_load_relaxed(&slot->span_id) == id) {
+        sdb_store_relaxed(&slot->span_id, next); /* as who reads the end understands it */
     }
+    if (here) sdb_context_tell(c, slot, now);
     RB_GC_GUARD(context);
 }
 
@@ -383,10 +357,9 @@ sdb_tags_begin(VALUE tags, VALUE texts, VALUE *context)
     c->tags = all;
     c->set = set;
     c->encoded = encoded;
+    c->set_token = token;
     *context = c->self;
-    queue_of(slot);
-    sdb_context_tell_tags(c, slot, sdb_monotonic_ns());
-    if (!sdb_gvl_exact()) sdb_thread_activate(sdb_recorder_threads(), slot, false);
+    sdb_context_tell(c, slot, sdb_monotonic_ns());
     return token;
 }
 
@@ -395,12 +368,8 @@ sdb_tags_end(VALUE context, uint64_t token)
 {
     struct sdb_context *c = sdb_context_of(context);
     struct sdb_slot *slot = sdb_gvl_current_slot();
-    VALUE encoded = c->encoded;
     sdb_context_remove(c, token);
-    if (!slot || encoded == c->encoded || (VALUE)sdb_load_relaxed(&slot->context) != context) return;
-    queue_of(slot);
-    sdb_context_tell_tags(c, slot, sdb_monotonic_ns());
-    if (!sdb_gvl_exact()) sdb_thread_activate(sdb_recorder_threads(), slot, false);
+    if (slot && (VALUE)sdb_load_relaxed(&slot->context) == context) sdb_context_tell(c, slot, sdb_monotonic_ns());
 }
 
 VALUE
@@ -415,5 +384,5 @@ void
 sdb_mark_now(struct sdb_text text)
 {
     struct sdb_slot *slot = sdb_gvl_current_slot();
-    if (slot) tell(slot, SDB_E_MARK, sdb_monotonic_ns(), text.at, cut(text), 0);
+    if (slot) sdb_events_push(slot, SDB_E_MARK, sdb_monotonic_ns(), text.at, cut(text), 0);
 }
