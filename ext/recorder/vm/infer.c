@@ -11,7 +11,7 @@
 #include "vm/symbolizer.h"
 
 enum {
-    NOISE_NS = 5000,
+    NOISE_NS = 3000,
     RAN_NS = 1000,        /* less than this of CPU since the last look is noise of the clock */
     EACH_TICK_CHECKS = 4, /* looks at a standing clock before they become rarer */
     RAREST_SHIFT = 4,     /* then up to each 16th tick */
@@ -43,13 +43,18 @@ sdb_infer_state(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *
     };
     *ran = false;
     bool first = scan->seen_cpu_ns == 0;
-    if (!first && sc->now_ns < scan->next_check_ns) return false;
+    if (scan->stack_due || scan->inferred_state == SDB_RUNNING) sc->inferred_running = true; /* look again next tick */
+    if (!first && !scan->stack_due && sc->now_ns < scan->next_check_ns) return false;
     uint64_t cpu = out->tid ? sdb_clock_ns(sdb_thread_cpu_clock((uint32_t)out->tid)) : 0;
     uint64_t used = first ? 0 : cpu - scan->seen_cpu_ns, elapsed = sc->now_ns - scan->checked_ns;
     scan->seen_cpu_ns = cpu;
     scan->checked_ns = sc->now_ns;
     *ran = first || used > RAN_NS;
-    if (*ran) sdb_store_relaxed(&slot->since_ns, sc->now_ns); /* for sdb_thread_last_blocked */
+    if (*ran) {
+        sc->inferred_ran = true;
+        scan->stack_due = true;
+        sdb_store_relaxed(&slot->since_ns, sc->now_ns); /* for sdb_thread_last_blocked */
+    }
     scan->idle_checks = *ran ? 0 : scan->idle_checks + 1;
     uint64_t shift = scan->idle_checks > EACH_TICK_CHECKS ? scan->idle_checks - EACH_TICK_CHECKS : 0;
     if (shift > RAREST_SHIFT) shift = RAREST_SHIFT;
@@ -60,6 +65,7 @@ sdb_infer_state(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *
     bool running = used * 2 >= elapsed || (first && used == 0 && cpu > 0 && slot->flags & SDB_THREAD_MAIN);
     if (!running && elapsed > used) scan->inferred_blocked_ns += elapsed - used;
     scan->inferred_state = running ? SDB_RUNNING : SDB_BLOCKED;
+    if (running) sc->inferred_running = true;
     out->state = scan->inferred_state;
     out->blocked_ns = scan->inferred_blocked_ns;
     /* blocked on and on is no news; the total is written with the next change */

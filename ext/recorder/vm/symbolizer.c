@@ -43,7 +43,7 @@ static struct {
     struct sdb_named *made;
     /* shared: atomic */
     uint64_t asked;  /* SDB_ASK_* bits; the futex is its low half */
-    uint64_t tid, alive;
+    uint64_t tid, alive, passes_begun, passes_ended;
     uint64_t stop, interrupted, gvl_ns, memory_bytes;
     uint64_t gc_figures[4]; /* struct sdb_gc_figures */
 } sym = {.thread = Qnil};
@@ -64,6 +64,18 @@ uint64_t
 sdb_symbolizer_gvl_ns(void)
 {
     return sdb_load_relaxed(&sym.gvl_ns);
+}
+
+uint64_t
+sdb_symbolizer_passes_begun(void)
+{
+    return sdb_load_acquire(&sym.passes_begun);
+}
+
+uint64_t
+sdb_symbolizer_passes_ended(void)
+{
+    return sdb_load_acquire(&sym.passes_ended);
 }
 
 bool
@@ -160,6 +172,8 @@ housekeeping(VALUE unused)
 {
     (void)unused;
     read_gc_figures();
+    uint64_t pass = sdb_load_relaxed(&sym.passes_begun) + 1;
+    sdb_store_release(&sym.passes_begun, pass); /* pairs with visit.c:name_is_final */
     struct sdb_named *gone;
     while ((gone = sdb_code_table_take_evicted(sym.codes))) {
         sdb_gc_unpin(gone->pin);
@@ -170,7 +184,7 @@ housekeeping(VALUE unused)
     for (uint32_t i = 0; i < used * SDB_SEGMENT_SLOTS; i++) {
         struct sdb_slot *slot = sdb_thread_slot(sym.threads, i);
         uint64_t life = sdb_load_acquire(&slot->life);
-        if (life == SDB_SLOT_LIVE) name_thread(slot);
+        if (life == SDB_SLOT_LIVE || life == SDB_SLOT_DEAD) name_thread(slot);
         if (life != SDB_SLOT_RETIRED) continue;
         free((void *)(uintptr_t)sdb_load_relaxed(&slot->name));
         sdb_store_relaxed(&slot->name, 0);
@@ -180,6 +194,7 @@ housekeeping(VALUE unused)
         sdb_store_relaxed(&slot->thread_value, 0);
         sdb_store_release(&slot->life, SDB_SLOT_FREE); /* unpinned: gc.c marks no FREE slot */
     }
+    sdb_store_release(&sym.passes_ended, pass);
     return Qnil;
 }
 

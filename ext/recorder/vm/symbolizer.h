@@ -28,6 +28,9 @@ enum { SDB_ASK_WORK = 1, SDB_ASK_IDLE = 2 };
 void sdb_symbolizer_ask(uint64_t what);
 /* Total GVL time it took, ns. Runs on: any. */
 uint64_t sdb_symbolizer_gvl_ns(void);
+/* Passes over the threads' names begun and ended so far. Runs on: any. */
+uint64_t sdb_symbolizer_passes_begun(void);
+uint64_t sdb_symbolizer_passes_ended(void);
 /* True when it ended without being asked to. Runs on: any. */
 bool sdb_symbolizer_is_gone(void);
 /* CPU the present symbolizer thread has used, ns; one system call. Runs on: any. */

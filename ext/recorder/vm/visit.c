@@ -10,8 +10,9 @@
 #include "core/clock.h"
 #include "sdb_atomic.h"
 #include "vm/scanner.h"
+#include "vm/symbolizer.h"
 
-enum { PROBATION_TICKS = 8 };
+enum { PROBATION_TICKS = 8, NAME_WAIT_NS = 200000000 };
 
 static struct sdb_scan *
 scan_of(struct sdb_scanner *sc, struct sdb_slot *slot)
@@ -157,7 +158,9 @@ retire(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan, uin
     sdb_events_drain(sc, slot);
     sdb_events_retire(sc, slot);
     if (!(sdb_load_relaxed(&slot->flags) & SDB_THREAD_OWN)) {
-        if (scan->thread_chunk != sdb_ring_writer_chunk(sc->writer)) write_thread(sc, slot, scan, index);
+        if (scan->thread_chunk != sdb_ring_writer_chunk(sc->writer) || scan->name != name_version(slot)) {
+            write_thread(sc, slot, scan, index);
+        }
         struct sdb_sample totals;
         uint64_t end_ns = sdb_load_relaxed(&slot->death_ns);
         bool known = totals_at_end(sc, slot, scan, end_ns, &totals);
@@ -172,6 +175,35 @@ retire(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan, uin
     }
     sdb_store_release(&slot->life, SDB_SLOT_RETIRED); /* the symbolizer unpins and frees it */
     sc->ask_soon = true;
+}
+
+static void
+keep_active(struct sdb_scanner *sc, uint32_t index)
+{
+    sdb_or_seq_cst(&sc->threads->active[index / SDB_SEGMENT_SLOTS], 1ull << (index % SDB_SEGMENT_SLOTS));
+}
+
+/* Many threads name themselves, and the name is the only thing a person knows them by: a thread that ended is kept
+ * until the symbolizer has looked at it once more, or 200 ms. */
+static bool
+name_is_final(struct sdb_scanner *sc, struct sdb_scan *scan, uint64_t death_ns)
+{
+    if (sc->last_tick || sdb_load_relaxed(&sc->needs_symbolizer)) return true;
+    if (!scan->death_pass) {
+        scan->death_pass = sdb_symbolizer_passes_begun() + 1;
+        sc->ask_soon = true;
+    }
+    return sdb_symbolizer_passes_ended() >= scan->death_pass || sc->now_ns > death_ns + NAME_WAIT_NS;
+}
+
+/* Not that of a fiber: one that just ended is still the thread's present one for a moment. */
+static bool
+first_stack_gone(const struct sdb_scanner *sc, const struct sdb_slot *slot)
+{
+    const struct sdb_live_table *l = &sc->threads->live;
+    uint64_t ec = sdb_load_relaxed((const uint64_t *)(uintptr_t)(slot->th + l->thread_ec));
+    if (!ec) return true;
+    return ec == slot->root_ec && !sdb_load_relaxed((const uint64_t *)(uintptr_t)(ec + l->ec_vm_stack));
 }
 
 /* Reads the stack if it may have changed. *from: where nodes must be looked up again. */
@@ -199,14 +231,16 @@ read_stack(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan,
         /* fall through */
     case SDB_WALK_WHOLE:
         if (changed < *from) *from = changed;
+        scan->stack_due = false;
         if (!running) scan->resumes = v->resumes;
         break;
     case SDB_WALK_NO_STACK:
-        if (!sc->exact && scan->sample_tick) {
+        if (!sc->exact && scan->sample_tick && first_stack_gone(sc, slot)) {
             /* 3.1 tells nothing of kill, raise and Thread.exit: the cleared stack does */
             sdb_thread_ended(sc->threads, slot, sc->now_ns, 0);
         }
         scan->depth = 0;
+        scan->stack_due = false;
         *from = 0;
         scan->more = 0;
         if (!running) scan->resumes = v->resumes;
@@ -238,12 +272,6 @@ phantom_run(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan
         scan->phantom_since_ns = sc->previous_ns > v->since_ns ? sc->previous_ns : v->since_ns;
     }
     return scan->phantom_since_ns != 0;
-}
-
-static void
-keep_active(struct sdb_scanner *sc, uint32_t index)
-{
-    sdb_or_seq_cst(&sc->threads->active[index / SDB_SEGMENT_SLOTS], 1ull << (index % SDB_SEGMENT_SLOTS));
 }
 
 static void
@@ -279,6 +307,10 @@ sdb_visit(struct sdb_scanner *sc, struct sdb_slot *slot, uint32_t index)
     struct sdb_scan *scan = scan_of(sc, slot);
     if (!scan) return;
     if (life == SDB_SLOT_DEAD) {
+        if (!name_is_final(sc, scan, sdb_load_relaxed(&slot->death_ns))) {
+            keep_active(sc, index);
+            return;
+        }
         retire(sc, slot, scan, index);
         return;
     }
@@ -304,7 +336,7 @@ sdb_visit(struct sdb_scanner *sc, struct sdb_slot *slot, uint32_t index)
     }
     bool switched = v.resumes != scan->resumes;
     uint32_t from = scan->depth, more_before = scan->more;
-    if (state != SDB_GC && (sc->exact ? running || switched : ran)) {
+    if (state != SDB_GC && (sc->exact ? running || switched : scan->stack_due)) {
         read_stack(sc, slot, scan, &v, running, &from);
     }
     sdb_events_drain(sc, slot);

@@ -1,0 +1,136 @@
+# frozen_string_literal: true
+
+require_relative "test_helper"
+require "support/recording_helper"
+require "open3"
+
+# Start, stop, status, and what a recording leaves behind.
+class TestRecorder < Minitest::Test
+  include RecordingHelper
+
+  HEADER = File.expand_path("../ext/format/ring_format.h", __dir__)
+
+  def test_counters_have_the_names_and_the_order_of_the_format
+    names = File.read(HEADER)[/enum sdb_counter \{.*?SDB_COUNTER_COUNT/m].scan(/^\s*SDB_C_(\w+),/).flatten
+    assert_equal names.map { |n| n.downcase.to_sym }, Sdb::Recorder::COUNTERS
+  end
+
+  def test_require_alone_starts_and_patches_nothing
+    script = <<~RUBY
+      before = [Thread.list.size, Process.method(:fork).owner, Process.singleton_class.ancestors.size, Dir["/proc/self/task/*"].size]
+      require "sdb"
+      after = [Thread.list.size, Process.method(:fork).owner, Process.singleton_class.ancestors.size, Dir["/proc/self/task/*"].size]
+      p before == after, Sdb.status[:state], Sdb.status[:reason]
+    RUBY
+    out, status = run_ruby(script, "SDB" => nil)
+    assert_predicate status, :success?
+    assert_equal ["true", '"stopped"', '"not started"'], out.lines.map(&:chomp)
+  end
+
+  def test_sdb_1_starts_with_require_and_sdb_0_keeps_auto_from_it
+    assert_equal "running", run_ruby('require "sdb"; puts Sdb.status[:state]', "SDB" => "1", "SDB_DIR" => @dir).first.chomp
+    assert_equal "running", run_ruby('require "sdb/auto"; puts Sdb.status[:state]', "SDB" => nil, "SDB_DIR" => @dir).first.chomp
+    assert_equal "stopped", run_ruby('require "sdb/auto"; puts Sdb.status[:state]', "SDB" => "0", "SDB_DIR" => @dir).first.chomp
+  end
+
+  def test_start_is_idempotent_and_stop_gives_the_ring_once
+    first = start
+    assert_same first, Sdb.start
+    path = Sdb.stop
+    assert_equal first.path, path
+    assert_nil Sdb.stop
+    assert_equal "stopped", Sdb.status[:state]
+  end
+
+  def test_a_second_recording_gets_a_ring_of_its_own
+    start
+    one = Sdb.stop
+    start
+    burn(0.01)
+    two = Sdb.stop
+    refute_equal one, two
+    assert_operator Sdb.open(two).functions.total_ns, :>, 0
+  end
+
+  def test_counters_stay_readable_after_stop
+    start
+    burn(0.05)
+    Sdb.stop
+    status = Sdb.status
+    assert_operator status[:ticks], :>, 5
+    assert_operator status[:thread_samples], :>=, status[:ticks]
+    assert_operator status[:cost][:cpu_ns], :>, 0
+  end
+
+  def test_a_directory_that_cannot_be_is_a_reason_and_not_an_error
+    file = File.join(@dir, "file")
+    File.write(file, "")
+    recorder = nil
+    _, err = capture_io { recorder = Sdb.start(dir: File.join(file, "below")) }
+    refute_predicate recorder, :running?
+    assert_match(/cannot create a ring in .*below/, recorder.reason)
+    assert_match(/\Asdb: not recording: .*\n\z/, err)
+    assert_equal "disabled", Sdb.status[:state]
+    assert_equal recorder.reason, Sdb.status[:reason]
+  end
+
+  def test_a_wrong_argument_is_the_callers_error
+    assert_match(/interval: "1" is not seconds/, assert_raises(ArgumentError) { Sdb.start(interval: "1") }.message)
+    assert_match(/unknown option intervall:/, assert_raises(ArgumentError) { Sdb.start(intervall: 1) }.message)
+  end
+
+  def test_profile_gives_the_time_of_the_block_alone
+    start
+    burn(0.05)
+    profile = Sdb.profile { only_here }
+    names = profile.functions.functions.map(&:name)
+    assert_includes names, "TestRecorder#only_here"
+    total = profile.functions.functions.find { |f| f.name == "TestRecorder#only_here" }.total_ns
+    assert_in_delta 0.1, total / 1e9, 0.06
+    assert_equal "running", Sdb.status[:state].sub("parked", "running")
+  end
+
+  def test_profile_without_a_recording_starts_and_stops_one
+    profile = Sdb.profile(dir: @dir, threads: [Thread.current]) { only_here }
+    assert_equal "stopped", Sdb.status[:state]
+    assert_equal 1, profile.threads.threads.size
+  end
+
+  def test_the_log_of_a_process_killed_without_warning_has_all_but_the_last_5_ms
+    script = <<~RUBY
+      require "sdb"
+      Sdb.start(dir: #{@dir.inspect}, ring: 4 << 20, max_cpu: 0)
+      def busy = (i = 0; i += 1 until Process.clock_gettime(Process::CLOCK_MONOTONIC) > $until)
+      $until = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 0.5
+      busy
+      $until += 100
+      puts Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)
+      $stdout.flush
+      busy
+    RUBY
+    lag = 5.times.map do
+      Open3.popen2({ "SDB" => nil }, RbConfig.ruby, "-I#{lib}", "-e", script) do |_in, out, waiter|
+        out.gets
+        killed = Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)
+        Process.kill(:KILL, waiter.pid)
+        waiter.value
+        ring = Sdb::Ring.read(Dir[File.join(@dir, "#{waiter.pid}-*.sdb")].fetch(0))
+        assert_equal "dead", ring.state
+        killed - (ring.start_monotonic_ns + Sdb.open(ring.path).duration_ns)
+      end
+    end
+    # the median: a stall of the machine is a recorded gap, not a loss of the log
+    assert_operator lag.sort[2], :<=, 8_000_000, lag.inspect
+  end
+
+  private
+
+  def only_here = burn(0.1)
+
+  def lib = File.expand_path("../lib", __dir__)
+
+  def run_ruby(script, env)
+    out, status = Open3.capture2(env, RbConfig.ruby, "-I#{lib}", "-e", script)
+    [out, status]
+  end
+end
