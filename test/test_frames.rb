@@ -76,6 +76,15 @@ class TestFrames < Minitest::Test
   expect("fiber", "block in TestFrames#in_fiber", "Kernel#sleep") { in_fiber }
   expect("enumerator_next", "TestFrames#yielding", "Kernel#sleep") { to_enum(:yielding).next }
 
+  def test_a_recording_that_begins_inside_a_fiber_sees_the_fiber_and_what_comes_after
+    Fiber.new { start; foo.bar }.resume
+    GC.start
+    foo.by_send
+    stacks = Sdb.open(Sdb.stop).each_stack.map { |_, _, frames, _| frames.map(&:name) }
+    assert(stacks.any? { |s| s.each_cons(2).include?(["#{FOO}#bar", "Kernel#sleep"]) && s.any?(/block in .*begins_inside/) })
+    assert(stacks.any? { |s| s.include?("#{FOO}#by_send") })
+  end
+
   def in_fiber = Fiber.new { sleep(Kinds::WAIT) }.resume
 
   def yielding

@@ -17,7 +17,8 @@
 static struct {
     /* immutable after install */
     struct sdb_thread_table *table;
-    uint32_t thread_ec_off;
+    uint32_t thread_ec_off, ec_vm_stack_off, ec_vm_stack_size_off;
+    uint64_t thread_stack_bytes, fiber_stack_bytes;
     bool installed;
 #ifdef HAVE_RB_INTERNAL_THREAD_SPECIFIC_GET
     rb_internal_thread_specific_key_t key;
@@ -29,17 +30,19 @@ static struct {
  * so slot->thread_value is compared wherever the VM tells which thread it is. */
 static __thread struct sdb_slot *own_slot;
 static __thread uint64_t own_tid;
-static __thread pid_t own_tid_pid; /* a fork changes the tid */
 
 static uint64_t
 native_tid(void)
 {
-    pid_t pid = getpid();
-    if (!own_tid || own_tid_pid != pid) {
-        own_tid = (uint64_t)syscall(SYS_gettid);
-        own_tid_pid = pid;
-    }
+    /* a fork changes it: sdb_gvl_forked. Not compared with getpid(), which is a system call on each event */
+    if (!own_tid) own_tid = (uint64_t)syscall(SYS_gettid);
     return own_tid;
+}
+
+void
+sdb_gvl_forked(void)
+{
+    own_tid = 0;
 }
 
 static struct sdb_slot *
@@ -49,13 +52,25 @@ valid_slot(struct sdb_slot *slot, VALUE thread)
     return thread && sdb_load_relaxed(&slot->thread_value) != thread ? NULL : slot;
 }
 
+/* The ec a thread has now is its root one unless it is inside a Fiber, whose ec may be freed. A stack of a thread's
+ * size says root; where fibers have the same size nothing does, and then none is taken for root (0): every read of
+ * that thread's stack is a safe one. A stack not installed yet is that of a thread about to begin. */
+static uint64_t
+root_or_none(uint64_t ec)
+{
+    uint64_t stack = sdb_load_relaxed((const uint64_t *)(uintptr_t)(ec + gvl.ec_vm_stack_off));
+    uint64_t words = sdb_load_relaxed((const uint64_t *)(uintptr_t)(ec + gvl.ec_vm_stack_size_off));
+    if (!stack || !words) return ec;
+    return words * 8 == gvl.thread_stack_bytes && gvl.thread_stack_bytes != gvl.fiber_stack_bytes ? ec : 0;
+}
+
 static struct sdb_slot *
 register_thread(VALUE thread, uint64_t flags, uint64_t state, uint64_t tid)
 {
     uint64_t th = (uint64_t)(uintptr_t)RTYPEDDATA_DATA(thread);
     uint64_t ec = th ? sdb_load_relaxed((const uint64_t *)(uintptr_t)(th + gvl.thread_ec_off)) : 0;
     if (!ec) return NULL;
-    return sdb_thread_claim(gvl.table, (uint64_t)thread, th, ec, tid, flags, state, sdb_monotonic_ns());
+    return sdb_thread_claim(gvl.table, (uint64_t)thread, th, root_or_none(ec), tid, flags, state, sdb_monotonic_ns());
 }
 
 uint64_t
@@ -80,6 +95,20 @@ sdb_gvl_enable(bool on)
     sdb_store_release(&gvl.enabled, on);
 }
 
+#ifndef HAVE_RB_INTERNAL_THREAD_SPECIFIC_GET
+
+/* Ruby 3.1 and 3.2. Runs on: the new thread itself, GVL. */
+static void
+on_thread_begin(rb_event_flag_t event, VALUE data, VALUE self, ID id, VALUE klass)
+{
+    (void)event, (void)data, (void)self, (void)id, (void)klass;
+    if (!sdb_load_acquire(&gvl.enabled) || valid_slot(own_slot, rb_thread_current())) return;
+    uint64_t flags = sdb_gvl_exact() ? 0 : SDB_THREAD_INFERRED;
+    own_slot = register_thread(rb_thread_current(), flags, SDB_RUNNING, native_tid());
+}
+
+#endif
+
 #ifdef HAVE_RB_INTERNAL_THREAD_ADD_EVENT_HOOK
 
 /* Runs on: 3.2 the thread itself; 3.3+ READY also on a waker or the M:N timer thread. The VM's scheduler lock
@@ -95,24 +124,21 @@ on_thread_event(rb_event_flag_t event, const rb_internal_thread_event_data_t *da
     struct sdb_slot *slot = valid_slot(rb_internal_thread_specific_get(thread, gvl.key), thread);
 #else
     struct sdb_slot *slot = valid_slot(own_slot, 0);
-    VALUE thread = 0;
 #endif
     if (event == RUBY_INTERNAL_THREAD_EVENT_RESUMED) {
         if (!slot) {
-#ifndef HAVE_RB_INTERNAL_THREAD_SPECIFIC_GET
-            /* 3.2: this thread holds the GVL and is the current one, but its Thread object can be asked
-             * for only when it has one: rb_thread_current reads the ec set before RESUMED (thread.c) */
-            if (!ruby_native_thread_p()) return;
-            thread = rb_thread_current();
-#endif
+#ifdef HAVE_RB_INTERNAL_THREAD_SPECIFIC_GET
             slot = register_thread(thread, 0, SDB_RUNNING, native_tid());
             if (!slot) return;
-#ifdef HAVE_RB_INTERNAL_THREAD_SPECIFIC_GET
             rb_internal_thread_specific_set(thread, gvl.key, slot);
-#endif
             own_slot = slot;
             sdb_allocations_turn(slot);
             return;
+#else
+            /* 3.2: the first RESUMED of a thread comes before it is the current one (no ec yet): THREAD_BEGIN
+             * registers it. One that existed at start has a slot, which it does not know yet. */
+            if (!ruby_native_thread_p() || !(slot = sdb_gvl_current_slot_unchecked())) return;
+#endif
         }
         own_slot = slot;
         uint64_t tid = native_tid();
@@ -142,6 +168,8 @@ install_hooks(void)
 {
 #ifdef HAVE_RB_INTERNAL_THREAD_SPECIFIC_GET
     gvl.key = rb_internal_thread_specific_key_create();
+#else
+    rb_add_event_hook(on_thread_begin, RUBY_EVENT_THREAD_BEGIN, Qnil);
 #endif
     rb_internal_thread_add_event_hook(on_thread_event,
                                       RUBY_INTERNAL_THREAD_EVENT_READY | RUBY_INTERNAL_THREAD_EVENT_RESUMED |
@@ -152,35 +180,45 @@ install_hooks(void)
 
 #else /* Ruby 3.1 */
 
-/* Runs on: the thread itself, GVL. END does not come for kill, raise and Thread.exit: infer.c finds those
- * by their cleared stack. */
+/* Runs on: the thread itself, GVL. END does not come for kill, raise and Thread.exit: those are found by their
+ * cleared stack (visit.c). */
 static void
-on_thread_begin_end(rb_event_flag_t event, VALUE data, VALUE self, ID id, VALUE klass)
+on_thread_end(rb_event_flag_t event, VALUE data, VALUE self, ID id, VALUE klass)
 {
-    (void)data, (void)self, (void)id, (void)klass;
+    (void)event, (void)data, (void)self, (void)id, (void)klass;
     if (!sdb_load_acquire(&gvl.enabled)) return;
-    if (event == RUBY_EVENT_THREAD_BEGIN) {
-        if (valid_slot(own_slot, rb_thread_current())) return;
-        own_slot = register_thread(rb_thread_current(), SDB_THREAD_INFERRED, SDB_RUNNING, native_tid());
-    } else if (valid_slot(own_slot, rb_thread_current())) {
-        sdb_thread_ended(gvl.table, own_slot, sdb_monotonic_ns(), sdb_clock_ns(CLOCK_THREAD_CPUTIME_ID));
-        own_slot = NULL;
-    }
+    struct sdb_slot *slot = sdb_gvl_current_slot_unchecked();
+    own_slot = NULL;
+    if (slot) sdb_thread_ended(gvl.table, slot, sdb_monotonic_ns(), sdb_clock_ns(CLOCK_THREAD_CPUTIME_ID));
 }
 
 static void
 install_hooks(void)
 {
-    rb_add_event_hook(on_thread_begin_end, RUBY_EVENT_THREAD_BEGIN | RUBY_EVENT_THREAD_END, Qnil);
+    rb_add_event_hook(on_thread_begin, RUBY_EVENT_THREAD_BEGIN, Qnil);
+    rb_add_event_hook(on_thread_end, RUBY_EVENT_THREAD_END, Qnil);
 }
 
 #endif
 
+/* RubyVM::DEFAULT_PARAMS[key]: VM stack sizes in bytes (vm.c:vm_default_params). 0 when there is none. */
+static uint64_t
+default_param(const char *key)
+{
+    VALUE params = rb_const_get(rb_path2class("RubyVM"), rb_intern("DEFAULT_PARAMS"));
+    VALUE value = RB_TYPE_P(params, T_HASH) ? rb_hash_lookup(params, ID2SYM(rb_intern(key))) : Qnil;
+    return FIXNUM_P(value) ? (uint64_t)FIX2LONG(value) : 0;
+}
+
 void
-sdb_gvl_install(struct sdb_thread_table *table, uint32_t thread_ec_off)
+sdb_gvl_install(struct sdb_thread_table *table, const struct sdb_layout *layout)
 {
     gvl.table = table;
-    gvl.thread_ec_off = thread_ec_off;
+    gvl.thread_ec_off = layout->thread_ec;
+    gvl.ec_vm_stack_off = layout->ec_vm_stack;
+    gvl.ec_vm_stack_size_off = layout->ec_vm_stack_size;
+    gvl.thread_stack_bytes = default_param("thread_vm_stack_size");
+    gvl.fiber_stack_bytes = default_param("fiber_vm_stack_size");
     if (gvl.installed) return;
     install_hooks();
     gvl.installed = true;

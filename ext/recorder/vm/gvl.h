@@ -9,10 +9,13 @@
 
 #include <ruby.h>
 #include <stdbool.h>
+#include "vm/layout.h"
 #include "vm/thread_table.h"
 
 /* Adds the hooks. Runs on: any Ruby thread, GVL. Raises what Ruby raises (once per process). */
-void sdb_gvl_install(struct sdb_thread_table *table, uint32_t thread_ec_off);
+void sdb_gvl_install(struct sdb_thread_table *table, const struct sdb_layout *layout);
+/* In a forked child, first of all: the calling thread has a new tid. */
+void sdb_gvl_forked(void);
 /* While off, hooks return at once. Runs on: any. */
 void sdb_gvl_enable(bool on);
 /* Gives every thread of Thread.list a slot (they got no event). Runs on: any Ruby thread, GVL. */

@@ -193,6 +193,7 @@ static void
 on_fork_child(void)
 {
     if (!rec.running) return;
+    sdb_gvl_forked();
     sdb_gvl_enable(false);
     sdb_gc_enable_events(false);
     sdb_symbolizer_forked();
@@ -299,7 +300,7 @@ sdb_recorder_start(const struct sdb_recorder_options *options, char reason[SDB_R
     sdb_symbol_area_attach(sc->symbols, &sc->file);
     snprintf(rec.last_path, sizeof rec.last_path, "%s", sc->file.path);
     sdb_gc_set_codes(sc->codes);
-    sdb_gvl_install(&rec.threads, rec.layout.thread_ec);
+    sdb_gvl_install(&rec.threads, &rec.layout);
     if (sc->gc_events) sdb_gc_time_events();
     sdb_gvl_enable(true);
     sdb_gvl_seed(&rec.threads);
