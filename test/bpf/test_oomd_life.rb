@@ -2,6 +2,7 @@
 
 require "test_helper"
 require "bpf/support"
+require "sdb/oom/death"
 
 # The daemon itself: restarts, many kills, a full disk, its budget, what it runs, rings it finds.
 class TestOomdLife < Minitest::Test
@@ -116,6 +117,32 @@ class TestOomdLife < Minitest::Test
     dump = daemon.dump_of(process.pid)
     assert_operator dump.flags[:ring_evicted], :>, 0
     assert_includes File.binread(dump.path)[dump.ring_range], "flushed"
+  end
+
+  # As in a container: other numbers, other mounts, a ring that no path of ours leads to.
+  def test_a_process_in_namespaces_of_its_own_is_captured_and_known_by_its_ring
+    inside = "mount -t tmpfs tmpfs #{@rings} && exec #{BlackBox::VICTIM} sleep 2 10 #{daemon.socket} #{@rings}"
+    skip "no pid namespace can be made" unless system("unshare", "-p", "-m", "-f", "--mount-proc", "true", err: File::NULL)
+    outer = child("unshare", "-p", "-m", "-f", "--kill-child", "--mount-proc", "sh", "-c", inside)
+    pid = File.read("/proc/#{outer.pid}/task/#{outer.pid}/children").to_i
+    daemon.wait_for(pid)
+    assert_empty Dir.children(@rings)
+    Process.kill(:KILL, pid)
+    outer.wait
+    dump = daemon.dump_of(pid)
+    assert_right_frames(dump, threads: 2, frames: 10)
+    assert_equal [1, pid], [Sdb::Oom::Death.read(dump.path).pid, dump.number(:pid)]
+  end
+
+  def test_a_ring_in_a_directory_of_another_namespace_is_found_by_its_process
+    inside = "exec #{BlackBox::VICTIM} sleep 2 10 - #{@rings}"
+    skip "no pid namespace can be made" unless system("unshare", "-p", "-m", "-f", "--mount-proc", "true", err: File::NULL)
+    outer = child("unshare", "-p", "-m", "-f", "--kill-child", "--mount-proc", "sh", "-c", inside)
+    pid = File.read("/proc/#{outer.pid}/task/#{outer.pid}/children").to_i
+    daemon("--rings", @rings).wait_for(pid)
+    Process.kill(:KILL, pid)
+    outer.wait
+    assert_equal 1, daemon.dump_of(pid).flags[:unarmed]
   end
 
   def test_a_second_daemon_on_the_same_socket_is_refused
