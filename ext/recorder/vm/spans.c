@@ -121,11 +121,13 @@ end_returned(struct sdb_context *c)
     }
 }
 
+/* tags: a Hash that nobody else has, or nil. */
 static VALUE
 merged(VALUE before, VALUE tags)
 {
-    if (NIL_P(tags) || RHASH_SIZE(tags) == 0) return before;
-    VALUE all = NIL_P(before) ? rb_hash_new() : rb_hash_dup(before);
+    if (NIL_P(tags)) return before;
+    if (NIL_P(before)) return rb_obj_freeze(tags);
+    VALUE all = rb_hash_dup(before);
     rb_funcall(all, rb_intern("update"), 1, tags);
     return rb_obj_freeze(all);
 }
