@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * decoder.h - turns the records of one ring's chunks, in order of seq, into rows of a profile. decoder.c has
- * ticks, nodes and samples; events.c the records with a length.
+ * ticks and nodes, samples.c the samples, events.c the records with a length.
  *
  * Runs on: offline
  */
@@ -20,8 +20,10 @@
 
 enum { SDB_SLOT_MAX = 16384 };
 #define SDB_REL_MAX (1ull << 62)
+/* A second's work: no recorder's log comes near, a hostile one is answered with less. */
+enum { SDB_WALK_MAX = 1 << 28 };
 
-struct sdb_track { /* a slot: its thread and that one's last sample */
+struct sdb_track {   /* a slot: its thread and that one's last sample */
     uint32_t thread; /* SDB_NONE: free */
     uint32_t node;   /* of this chunk */
     uint32_t state, stack;
@@ -53,8 +55,9 @@ struct sdb_decoder {
     uint64_t now, before; /* this tick and the one before, on the common line */
     uint64_t ticks;
     uint64_t unseen_ns, pending_unseen_ns; /* in gaps; of the gap that the next tick ends */
-    uint64_t unseen_walk, line_walk;       /* work done so far: frames compared for gaps, line runs read */
-    uint64_t chunk;                        /* ordinal of the chunk being decoded, from 1 */
+    uint64_t unseen_walk,
+        line_walk;  /* work done so far: frames compared for gaps, line runs read */
+    uint64_t chunk; /* ordinal of the chunk being decoded, from 1 */
     uint64_t last_clock, last_counters;
     uint64_t chunk_first;
     bool chunk_whole; /* the chunk before was decoded without damage */
@@ -69,8 +72,8 @@ struct sdb_decoder {
     bool symbols_tried; /* read again for a code of this chunk */
 };
 
-int sdb_decoder_open(struct sdb_decoder *d, struct sdb_profile *profile, const struct sdb_ring_reader *reader,
-                     uint32_t ring, uint64_t base);
+int sdb_decoder_open(struct sdb_decoder *d, struct sdb_profile *profile,
+                     const struct sdb_ring_reader *reader, uint32_t ring, uint64_t base);
 /* Holds all threads up to the end of the log (`until`, when later), which it notes in the ring's row. */
 int sdb_decoder_finish(struct sdb_decoder *d, uint64_t until);
 void sdb_decoder_close(struct sdb_decoder *d);
@@ -79,11 +82,14 @@ void sdb_decoder_close(struct sdb_decoder *d);
  * SDB_ERR_NOMEM, SDB_ERR_IO. */
 int sdb_decoder_chunk(struct sdb_decoder *d, const uint8_t *bytes, size_t n);
 
-/* For events.c. The record's payload; a record that makes no sense is counted and left. 0 or SDB_ERR_NOMEM. */
+/* For decoder.c: a SAMPLE, of which the first byte was taken. 0, SDB_ERR_CORRUPT, SDB_ERR_NOMEM. */
+int sdb_decoder_sample(struct sdb_decoder *d, struct sdb_cursor *c, uint8_t head);
+/* For decoder.c: the record's payload; a record that makes no sense is counted and left. 0 or SDB_ERR_NOMEM. */
 int sdb_decoder_event(struct sdb_decoder *d, uint8_t type, struct sdb_cursor c);
 /* The thread of the slot goes on with its last sample until `until` (when it has one). */
 int sdb_decoder_hold(struct sdb_decoder *d, struct sdb_track *track, uint64_t until);
 /* As hold, for a thread that ended then; times: NULL when not known. */
-int sdb_decoder_end(struct sdb_decoder *d, struct sdb_track *track, uint64_t until, const struct sdb_last_times *times);
+int sdb_decoder_end(struct sdb_decoder *d, struct sdb_track *track, uint64_t until,
+                    const struct sdb_last_times *times);
 
 #endif
