@@ -12,7 +12,7 @@ require "sdb/oom/dump"
 
 module BlackBox
   ROOT = File.expand_path("../..", __dir__)
-  DAEMON = File.join(ROOT, "bpf/.output/sdb-oomd")
+  DAEMON = ENV.fetch("SDB_OOMD_BINARY") { File.join(ROOT, "bpf/.output/sdb-oomd") } # another build, with sanitizers
   VICTIM = File.join(ROOT, "tmp/bpf/victim")
 
   # @return [String, nil] what is missing to run these tests

@@ -50,6 +50,24 @@ class TestOomdLife < Minitest::Test
     assert_equal 16, captured_at_once(16), "all slots are free again"
   end
 
+  def test_many_kills_by_the_oom_killer_are_all_confirmed
+    daemon("--keep-files", "8")
+    group = cgroup(16 << 20)
+    descriptors = nil
+    pids = Array.new([KILLS / 10, 1].max) do
+      process = victim("hog", threads: 2, frames: 10, cgroup: group)
+      process.go
+      process.wait
+      @children.delete(process)
+      dump = daemon.dump_of(process.pid)
+      assert_equal ["oom", 1, 1], [dump.cause, dump.flags[:oom_confirmed], dump.flags[:complete]], dump.flags
+      descriptors ||= daemon.descriptors
+      process.pid
+    end
+    assert_equal pids.size, File.read(daemon.log).scan("killed by the OOM killer").size
+    assert_operator daemon.descriptors, :<=, descriptors
+  end
+
   def test_more_kills_at_once_than_slots_are_all_told_of_and_the_rest_flagged
     count = 40
     pids = Array.new(count) { victim("sleep", threads: 2) }.each(&:kill).each(&:wait).map(&:pid)

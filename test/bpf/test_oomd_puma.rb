@@ -55,6 +55,20 @@ class TestOomdPuma < Minitest::Test
     sockets&.each(&:close)
   end
 
+  def test_each_request_that_was_in_flight_is_named_by_its_id
+    skip "requests are not recorded in this build" unless File.exist?(File.join(BlackBox::ROOT, "lib/sdb/rack/middleware.rb"))
+    server = start
+    sockets = [request("/nap", "nap-7"), request("/nap", "nap-8")]
+    sleep 0.5
+    server.kill
+    server.wait
+    death = Sdb::Oom::Death.read(daemon.dump_of(server.pid).path)
+    assert_equal %w[nap-7 nap-8], death.spans.map(&:id).sort
+    assert_equal(2, death.threads.count { |thread| thread.span && thread.frames.any? { |frame| frame.name == "Shop#rest" } })
+  ensure
+    sockets&.each(&:close)
+  end
+
   def test_the_ring_alone_tells_the_same_but_the_kill_when_no_daemon_is_there
     daemon.stop
     @daemon = nil
