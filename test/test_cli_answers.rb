@@ -48,7 +48,7 @@ class CLIAnswersTest < Minitest::Test
   def test_functions_narrows_by_every_kind_of_filter
     { %w[--thread main] => 1000, %w[--request slow-1] => 200, %w[--endpoint ReportsController#show] => 860,
       %w[--state gvl_wait] => 120, %w[--metric gvl_wait] => 120, %w[--last 500ms] => 1500, %w[--to 100ms] => 300,
-      %w[--from 0.9s] => 300, %w[--from -100ms] => 300, %w[--focus users] => nil, %w[--focus UsersController] => 210,
+      %w[--from 0.9s] => 300, %w[--from -100ms] => 300, %w[--focus nothing] => nil, %w[--focus UsersController] => 210, %w[--focus /users.rb] => 210,
       %w[--min-duration 150ms --endpoint UsersController#index] => 200, %w[--pid 4242] => 3000 }.each do |words, ms|
       total = json("functions", *words, RING)["total_ns"]
       assert_in_delta ms.to_i * MS, total, 2 * MS, words.join(" ")
@@ -208,7 +208,23 @@ class CLIAnswersTest < Minitest::Test
     file = File.join(DIR, "f.html")
     assert_equal "#{file}\n", sdb!("flamegraph", "-o", file, RING).out
     assert_match(/\A<!DOCTYPE html>/, File.read(file))
-    assert_match(/\A<!DOCTYPE html>/, sdb!("flamegraph", "-o", "-", "--request", "slow-1", RING).out)
     assert_equal file, sdb!("flamegraph", "-o", file, "--json", RING).json["path"]
+    assert_equal 2, sdb("flamegraph", "-o", "-", "--json", RING).status
+  end
+
+  def test_the_page_of_one_request_is_its_stack_chart_with_a_time_line
+    chart = sdb!("request", "slow-1", "-o", "-", RING).out
+    assert_includes chart, 'aria-label="Stack chart"'
+    assert_equal chart, sdb!("flamegraph", "--request", "slow-1", "-o", "-", RING).out
+    assert_includes chart, "<title>UsersController#index slow-1</title>"
+    graph = sdb!("flamegraph", "--request", "slow-1", "--metric", "cpu", "-o", "-", RING).out
+    assert_match(/<title>shop: cpu/, graph)
+    Dir.chdir(DIR) { assert_equal "request.html\n", sdb!("request", "slow-1", "--html", File.expand_path(RING)).out }
+    assert_equal 1, sdb("flamegraph", "--request", "nosuch", "-o", "-", RING).status
+  end
+
+  def test_filters_that_mean_nothing_to_a_command_are_named
+    assert_equal "sdb slow: --state and --focus mean nothing here\n", sdb!("slow", "--state", "gc", "--focus", "x", RING).err
+    assert_equal "sdb threads: --only-app means nothing here\n", sdb!("threads", "--only-app", RING).err
   end
 end

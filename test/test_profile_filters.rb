@@ -68,6 +68,40 @@ class TestProfileFilters < Minitest::Test
     assert_equal({ "Foo#work" => 49.5, "Bar.other" => 50.5, "(no Ruby frames)" => 100.0 }, self_ms(p, only_app: true))
   end
 
+  def test_patterns_match_names_and_paths
+    p = profile(&STORY)
+    assert_equal p.functions(focus: /Gem#/).total_ns, p.functions(focus: %r{/gems/}).total_ns
+    assert_equal self_ms(p, hide: /Gem#/), self_ms(p, hide: "/gems/")
+  end
+
+  def test_only_app_keeps_a_script_outside_the_apps_directory_and_names_not_known
+    p = profile(app_root: "/srv/elsewhere") do
+      code :late, "(not yet named)"
+      thread :m, tid: 1
+      at 0, m: running("main:2 work:12 gem:6")
+      at 5, m: running("main:2 late")
+      finish 10
+    end
+    assert_equal %w[(not\ yet\ named) Foo#work], self_ms(p, only_app: true).keys.sort
+  end
+
+  def test_patterns_match_names_and_paths
+    p = profile(&STORY)
+    assert_equal p.functions(focus: /Gem#/).total_ns, p.functions(focus: %r{/gems/}).total_ns
+    assert_equal self_ms(p, hide: /Gem#/), self_ms(p, hide: "/gems/")
+  end
+
+  def test_only_app_keeps_a_script_outside_the_apps_directory_and_names_not_known
+    p = profile(app_root: "/srv/elsewhere") do
+      code :late, "(not yet named)"
+      thread :m, tid: 1
+      at 0, m: running("main:2 work:12 gem:6")
+      at 5, m: running("main:2 late")
+      finish 10
+    end
+    assert_equal ["(not yet named)", "Foo#work"], self_ms(p, only_app: true).keys.sort
+  end
+
   def test_filters_that_are_none_are_refused
     assert_includes assert_raises(Sdb::FilterError) { profile(&STORY).functions(treads: 1) }.message, "treads"
   end
@@ -95,6 +129,20 @@ class TestProfileFilters < Minitest::Test
     before = p.stacks(at: 20 * MS).threads.first
     assert_equal ["running", 0, ["<main>", "Foo#work", "Gem#call"], [2, 12, 6]],
                  [before.state, before.since_ns, before.frames.map(&:name), before.frames.map(&:line)]
+  end
+
+  def test_stacks_of_threads_that_pass_the_filters
+    p = profile do
+      instance_eval(&STORY)
+      span 10..30, :m, id: "r", name: "Users#index"
+      tags 40, :w, "customer" => "7"
+    end
+    names = ->(**filters) { p.stacks(**filters).threads.map { |t| t.name || t.tid } }
+    assert_equal %w[main], names.call(state: "running")
+    assert_equal %w[worker], names.call(focus: "sleep")
+    assert_equal %w[worker], names.call(tag: "customer=7")
+    assert_equal [%w[main], [], []], [20 * MS, 50 * MS, nil].map { |at| names.call(at: at, request: "r") }
+    assert_equal [["<main>"], []], p.stacks(at: 20 * MS, hide: /Foo|Gem|sleep/).threads.map { |t| t.frames.map(&:name) }
   end
 
   def test_collapsed_escapes_what_its_format_cannot_hold

@@ -38,6 +38,17 @@ class TestProfileSpans < Minitest::Test
     assert_equal 1, profile(&SHOP).slow(limit: 1).spans.size
   end
 
+  def test_slow_takes_any_limit_and_none
+    p = profile(&SHOP)
+    assert_equal [3, 3, 2, 0], [nil, 1 << 62, 2, 0].map { |limit| p.slow(limit: limit).spans.size }
+  end
+
+  def test_hidden_frames_are_not_in_the_runs_of_a_request
+    p = profile(&SHOP)
+    assert_equal [["<main>"]], p.request("r-1", hide: /Foo/).runs.map { |run| run.frames.map(&:name) }.uniq
+    assert_equal 60 * MS, p.request("r-1", hide: /Foo/).runs.sum(&:ns)
+  end
+
   def test_an_open_span_says_so_and_has_the_times_of_its_segments
     span = profile(&SHOP).spans.spans.last
     assert_equal ["r-3", true, 25 * MS, 5 * MS, 20 * MS, nil],

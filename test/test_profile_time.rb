@@ -129,6 +129,24 @@ class TestProfileTime < Minitest::Test
     assert_equal 0, cut.threads.threads.first.unknown_ns
   end
 
+  def test_the_same_fault_of_many_logs_is_one_warning
+    paths = (1..5).map do |n|
+      file = RingEncoder.build(pid: n, chunks: 8) do
+        instance_eval(&CODES)
+        thread :m, tid: n, main: true
+        at 0, m: running("main:2")
+        new_chunk 10
+        new_chunk 20
+        finish 30
+      end
+      file.instance_variable_get(:@chunks).delete(1)
+      file.write(File.join(@dir, "#{n}.sdb"))
+    end
+    assert_equal ["5 logs (1.sdb, 2.sdb, 3.sdb ...): 5 chunks are missing in the middle"],
+                 Sdb::Profile.new(paths).warnings.grep(/missing/)
+    assert_equal 2, Sdb::Profile.new(paths.first(2)).warnings.grep(/missing/).size
+  end
+
   def test_a_lost_chunk_is_unknown_time_and_said_so
     file = RingEncoder.build(chunks: 8) do
       instance_eval(&CODES)
@@ -144,7 +162,7 @@ class TestProfileTime < Minitest::Test
     thread = p.threads.threads.first
     assert_operator thread.unknown_ns, :>=, 9 * MS
     assert_equal 30 * MS, thread.running_ns + thread.unknown_ns
-    assert_includes p.warnings.join, "1 chunks are missing"
+    assert_includes p.warnings.join, "1 chunk is missing"
     assert_includes p.gaps.map(&:reason), "lost"
     assert_sums_agree p
   end

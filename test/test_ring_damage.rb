@@ -145,7 +145,7 @@ class TestRingDamage < Minitest::Test
         instance_eval(&STORY)
         record(5) { |r| r.seal.raw(damage.pack("C*")).seal }
       end
-      assert_includes p.warnings.join, "1 chunks are damaged", damage.inspect
+      assert_includes p.warnings.join, "1 chunk is damaged", damage.inspect
       assert_operator self_ms(p).fetch("Kernel#sleep"), :>=, 5, damage.inspect
       assert_equal 30 * MS, p.functions.total_ns, damage.inspect
     end

@@ -20,9 +20,9 @@ module Sdb
   #   state:          "running,gvl_wait" or Array of names
   #   min_duration:   only in root spans at least that long (ns or text)
   #   percentile:     only in root spans at or above that percentile of their endpoint's durations
-  #   focus:          Regexp or text: only stacks with a matching function
-  #   hide:           Regexp or text: matching frames are left out, their time goes to the caller
-  #   only_app:       true: frames outside the app's own directory are left out likewise
+  #   focus:          Regexp or text: only stacks with a function whose name or path matches
+  #   hide:           Regexp or text: frames whose name or path matches are left out, their time goes to the caller
+  #   only_app:       true: frames of gems, of Ruby itself, of C code and of evals are left out likewise
   #   own:            true: with sdb's own thread, which else is left out everywhere
   #
   # A value that makes no sense, or names what the logs do not hold, raises Sdb::FilterError.
@@ -32,6 +32,7 @@ module Sdb
     GAPS = { 0 => "lost", 1 => "late", 2 => "fork", 3 => "write", 4 => "paused" }.freeze
 
     require_relative "profile/data"
+    require_relative "profile/warnings"
     require_relative "profile/selection"
     require_relative "profile/span_answers"
     require_relative "profile/answers"
@@ -56,11 +57,12 @@ module Sdb
     #: () -> Array[Ring] ! FormatError
     def rings = data.rings
 
-    # What was wrong or missing in the logs, one line each: "x.sdb: 3 chunks overwritten while they were read".
+    # What was wrong or missing in the logs, one line each: "x.sdb: 3 chunks were overwritten while they were read".
+    # What is so in many logs is one line for all.
     #: () -> Array[String]
     def warnings
       loaded = data
-      @unreadable + loaded.rings.each_index.flat_map { |n| ring_warnings(loaded.rings[n], loaded.ring_rows[n]) }
+      @unreadable + Warnings.new(loaded.rings, loaded.ring_rows).lines
     end
 
     # Integer ns from the earliest start to the last instant known.
@@ -156,18 +158,6 @@ module Sdb
       @first_error ||= e
       @unreadable << (e.message.include?(path) ? e.message : "#{path}: #{e.message}")
       nil
-    end
-
-    LOSSES = {
-      chunks_missing: "%d chunks are missing in the middle", chunks_lapped: "%d chunks were overwritten while they were read",
-      chunks_damaged: "%d chunks are damaged and read in part", records_ignored: "%d records make no sense and were left out"
-    }.freeze
-
-    def ring_warnings(ring, row)
-      lines = LOSSES.filter_map { |name, text| format(text, row[name]) if row[name].positive? }
-      lines << format("%.1f ms of its threads' time are not known: blocks are lost", row[:unknown_ns] / 1e6) if row[:unknown_ns] >= 1_000_000
-      lines << "the file is shorter than it says: truncated" if ring.truncated?
-      lines.map { |line| "#{File.basename(ring.path)}: #{line}" }
     end
   end
 end

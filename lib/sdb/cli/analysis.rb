@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "stringio"
 require_relative "command"
 require_relative "filters"
 require_relative "progress"
@@ -44,9 +45,33 @@ module Sdb
         yield profile
       end
 
-      # Says so when a filter that every command takes means nothing to this one.
-      def ignore_metric
-        warn("--metric means nothing here") if filters.metric_given?
+      # Says so when filters that every command takes mean nothing to this one.
+      def ignore(*names)
+        given = names.select { |name| filters.given?(name) }
+        return if given.empty?
+
+        flags = given.map { |name| "--#{name.to_s.tr("_", "-")}" }
+        warn("#{flags.join(" and ")} #{flags.size == 1 ? "means" : "mean"} nothing here")
+      end
+
+      # The answer as one file, `path` or stdout for "-": what is in it is written by the block.
+      def save_page(path)
+        raise UsageError, "--json and -o - both want stdout" if json? && path == "-"
+
+        page = StringIO.new(String.new(encoding: Encoding::UTF_8))
+        Progress.new(err).during("drawing") { yield page }
+        return out.write(page.string) if path == "-"
+
+        File.write(path, page.string)
+        json? ? print_json({ schema: 1, path: File.expand_path(path), bytes: page.string.bytesize }) : out.puts(path)
+      end
+
+      # The stack chart of one request.
+      def draw_request(profile, request, path, title)
+        require_relative "../report/stack_chart"
+        title ||= [Text.clean(request.name), Text.clean(request.id)].reject(&:empty?).join(" ")
+        roots = profile.rings.filter_map { |ring| ring.text["app_root"] }.uniq
+        save_page(path) { |page| Report::StackChart.render(request, page, title: title, roots: roots) }
       end
 
       # A heading for text answers: "wall 54.0 s, 6 threads, 54,000 samples".

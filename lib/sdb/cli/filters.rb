@@ -24,6 +24,10 @@ module Sdb
       #: () -> bool
       def metric_given? = @metric_given || false
 
+      # name: as in to_h, or :metric
+      #: (Symbol) -> bool
+      def given?(name) = name == :metric ? metric_given? : @values.key?(name)
+
       # Keywords for the questions of Sdb::Profile.
       #: () -> Hash[Symbol, untyped]
       def to_h = @values.dup
@@ -97,11 +101,13 @@ module Sdb
           @metric = metric_named(v)
           @metric_given = true
         end
-        parser.on("--focus REGEX", "only stacks with a function that matches") { |v| @values[:focus] = regexp(v, "--focus") }
-        parser.on("--hide REGEX", "leave out functions that match; their time goes to the caller") do |v|
+        parser.on("--focus REGEX", "only stacks with a function whose name or path matches") do |v|
+          @values[:focus] = regexp(v, "--focus")
+        end
+        parser.on("--hide REGEX", "leave out functions whose name or path matches; their time goes to the caller") do |v|
           @values[:hide] = regexp(v, "--hide")
         end
-        parser.on("--only-app", "leave out frames outside the app's own directory") { @values[:only_app] = true }
+        parser.on("--only-app", "leave out frames of gems, of Ruby itself and of C code likewise") { @values[:only_app] = true }
       end
 
       def duration(text, flag)

@@ -1,17 +1,16 @@
 # frozen_string_literal: true
 
-require "stringio"
 require_relative "analysis"
 
 module Sdb
   module CLI
-    # The flame graph as one HTML file.
+    # The flame graph as one HTML file; of one request its stack chart, which has a time line.
     class Flamegraph < Analysis
       summary "the flame graph: one HTML file that opens anywhere, offline"
       usage "[options] [RING...]"
       examples "sdb flamegraph                     # to flamegraph.html",
                "sdb flamegraph -o slow.html --percentile 99",
-               "sdb flamegraph --request ID        # one request",
+               "sdb flamegraph --request ID        # one request over time (with --metric: summed up)",
                "sdb flamegraph --metric cpu -o - > cpu.html"
 
       private
@@ -22,31 +21,29 @@ module Sdb
       end
 
       def run(arguments)
-        require_relative "../report/flamegraph"
         with_profile(arguments) do |profile|
           path = @output || "flamegraph.html"
-          raise UsageError, "--json and -o - both want stdout" if json? && path == "-"
-
-          html = Progress.new(err).during("drawing") { render(profile) }
-          path == "-" ? out.write(html) : save(path, html)
+          filters.given?(:request) && !filters.metric_given? ? draw_one(profile, path) : draw(profile, path)
         end
         0
       end
 
-      def render(profile)
-        page = StringIO.new(String.new(encoding: Encoding::UTF_8))
-        Report::FlameGraph.render(profile, page, title: @title || title(profile), metric: filters.metric, **filters.to_h)
-        page.string
+      def draw_one(profile, path)
+        ignore(:state, :focus)
+        values = filters.to_h
+        draw_request(profile, profile.request(values[:request], **values.except(:request)), path, @title)
+      end
+
+      def draw(profile, path)
+        require_relative "../report/flamegraph"
+        save_page(path) do |page|
+          Report::FlameGraph.render(profile, page, title: @title || title(profile), metric: filters.metric, **filters.to_h)
+        end
       end
 
       def title(profile)
-        names = profile.rings.map { |ring| ring.text["service"] || "pid #{ring.pid}" }.uniq
+        names = profile.rings.map { |ring| Text.clean(ring.text["service"] || "pid #{ring.pid}") }.uniq
         "#{names.first(3).join(", ")}#{" ..." if names.size > 3}: #{filters.metric}"
-      end
-
-      def save(path, html)
-        File.write(path, html)
-        json? ? print_json({ schema: 1, path: File.expand_path(path), bytes: html.bytesize }) : out.puts(path)
       end
     end
   end

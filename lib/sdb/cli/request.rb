@@ -11,7 +11,8 @@ module Sdb
       usage "[options] ID [RING...]"
       examples "sdb request 5f3c9a2e            # calls of 1 % of the time and more",
                "sdb request 5f3c9a2e --min 0   # all of them",
-               "sdb request 5f3c9a2e --runs    # each stretch with its state"
+               "sdb request 5f3c9a2e --runs    # each stretch with its state",
+               "sdb request 5f3c9a2e --html    # as a page with a time line, to request.html"
 
       private
 
@@ -19,6 +20,8 @@ module Sdb
         parser.on("--min TIME", "leave out shorter calls, as 1ms (1 % of the request)") { |v| @min_ns = shortest(v) }
         parser.on("--depth N", "at most so many levels of calls") { |v| @depth = whole(v, "--depth") }
         parser.on("--runs", "list the stretches instead of calls") { @runs = true }
+        parser.on("--html", "the stack chart as one HTML file (request.html, or -o)") { @output ||= "request.html" }
+        parser.on("-o", "--output FILE", "the same to FILE (- for stdout)") { |v| @output = v }
       end
 
       def shortest(text)
@@ -31,12 +34,19 @@ module Sdb
         raise UsageError, "ID is missing (`sdb slow` lists them)" if arguments.empty?
 
         id, *paths = arguments
-        ignore_metric
-        with_profile(paths) do |profile|
-          answer = profile.request(id, **filters.to_h)
-          json? ? print_json(answer) : show(profile, answer)
-        end
+        ignore(:metric, :state, :focus)
+        with_profile(paths) { |profile| answer(profile, profile.request(id, **filters.to_h)) }
         0
+      end
+
+      def answer(profile, request)
+        if @output
+          draw_request(profile, request, @output, nil)
+        elsif json?
+          print_json(request)
+        else
+          show(profile, request)
+        end
       end
 
       def show(profile, request)

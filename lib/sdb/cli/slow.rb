@@ -13,19 +13,17 @@ module Sdb
                "sdb slow --metric gvl_wait                # those that waited most for the GVL",
                "sdb slow --last 10m --min-duration 300ms"
 
-      ALL = 1_000_000
       BLAMES = 3
+      LIMIT = 20
 
       private
 
       def own_options(parser)
-        parser.on("--limit N", "at most N requests (20; 0 for all)") do |v|
-          @limit = whole(v, "--limit")
-          @limit = ALL if @limit.zero?
-        end
+        parser.on("--limit N", "at most N requests (#{LIMIT}; 0 for all)") { |v| @limit = whole(v, "--limit") }
       end
 
       def run(arguments)
+        ignore(:state, :focus, :hide, :only_app)
         with_profile(arguments) do |profile|
           answer = slowest(profile)
           json? ? print_json({ schema: 1, spans: answer.map(&:to_h) }) : show(profile, answer)
@@ -34,7 +32,8 @@ module Sdb
       end
 
       def slowest(profile)
-        profile.slow(limit: @limit || 20, metric: filters.metric, **filters.to_h).spans
+        limit = @limit || LIMIT
+        profile.slow(limit: limit.zero? ? nil : limit, metric: filters.metric, **filters.to_h).spans
       end
 
       def show(profile, spans)

@@ -22,7 +22,7 @@ module Sdb
       end
 
       def run(arguments)
-        ignore_metric
+        ignore(:metric, :min_duration, :percentile)
         at = filters.to_h[:to]
         with_profile(arguments, window: at ? nil : -WINDOW_NS..) do |profile|
           answer = profile.stacks(at: at, **filters.to_h.reject { |key, _| %i[from to last].include?(key) })

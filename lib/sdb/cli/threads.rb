@@ -16,6 +16,7 @@ module Sdb
       private
 
       def run(arguments)
+        ignore(:focus, :hide, :only_app)
         with_profile(arguments) do |profile|
           answer = profile.threads(**filters.to_h)
           json? ? print_json(answer) : show(profile, answer)

@@ -93,33 +93,37 @@ module Sdb
         Spans.new(spans: select(filters).spans(roots: roots).map { |number| span_answers.span(number) })
       end
 
-      # `sdb slow`: root spans, slowest first, with blame. metric: by what they are sorted.
-      #: (?limit: Integer, ?metric: Symbol, **untyped) -> Spans ! FilterError
+      # `sdb slow`: root spans, slowest first, with blame. metric: by what they are sorted. limit: nil for all.
+      #: (?limit: Integer?, ?metric: Symbol, **untyped) -> Spans ! FilterError
       def slow(limit: 20, metric: :wall, **filters)
         numbers = select(filters).spans(roots: true)
         walls = data.native.span_times.last
         worth = metric == :wall ? ->(n) { walls.unpack1("Q", offset: n * 8) } : ->(n) { span_answers.span(n).public_send(:"#{metric}_ns") }
+        # max_by makes room for as many as it is asked for.
+        limit = [limit || numbers.size, numbers.size].min
         slowest = numbers.map { |number| [worth.call(number), number] }.max_by(limit) { |ns, number| [ns, -number] }
         Spans.new(spans: slowest.map { |_, number| span_answers.span(number, blame: true) })
       end
 
-      # `sdb request ID`: the span with that request id (the longest when several have it) and its runs;
-      # FilterError when there is none.
+      # `sdb request ID`: the span with that request id (the longest when several have it) and its runs, in which
+      # hide and only_app leave frames out; FilterError when there is none.
       #: (String, **untyped) -> Request ! FilterError
       def request(id, **filters)
-        numbers = select(filters.merge(request: id)).spans(roots: false)
+        selection = select(filters.merge(request: id))
+        numbers = selection.spans(roots: false)
         raise FilterError, "no request #{id} in these logs (`sdb slow` lists some)" if numbers.empty?
 
         walls = data.native.span_times.last
-        span_answers.request(numbers.max_by { |number| walls.unpack1("Q", offset: number * 8) })
+        span_answers.request(numbers.max_by { |number| walls.unpack1("Q", offset: number * 8) }, selection)
       end
 
-      # `sdb stacks`: what every thread did at an instant (as from:), default each log's last one known.
+      # `sdb stacks`: what every thread did at an instant (as from:), default each log's last one known. Filters of
+      # spans, tags and states leave out threads that were not in them then; focus, hide and only_app as everywhere.
       #: (?at: Integer | Time | String | nil, ?pid: Integer?, **untyped) -> Stacks
       def stacks(at: nil, **filters)
         selection = select(filters)
         instant = at && Instants.new(data).parse(at)
-        threads = data.threads.each_index.filter_map { |number| thread_stack(number, instant) if selection.thread?(number) }
+        threads = data.threads.each_index.filter_map { |number| thread_stack(number, instant, selection) if selection.thread?(number) }
         Stacks.new(at: stacks_time(instant), threads: threads)
       end
 
@@ -253,22 +257,22 @@ module Sdb
       def shown_frames(stack, marks)
         return data.frames(stack, named: true) if marks.nil?
 
-        shown = data.native.stack_frames(stack).reject { |function, _| marks.getbyte(function).anybits?(Selection::HIDE) }
-        shown = [[1, 0]] if shown.empty?
-        shown.map { |function, line| data.frame(function, line) }
+        shown = data.shown_frames(stack, marks, named: true)
+        shown.empty? ? [data.frame(1, 0)] : shown
       end
 
-      def thread_stack(number, instant)
+      def thread_stack(number, instant, selection)
         info = data.threads[number]
         row = data.ring_rows[info.ring]
         at = instant || row[:last]
         stack, state, since = data.native.stack_at(number, at)
         return if stack.nil? || (info.end_ns < data.ring_time(info.ring, at) && !instant)
+        return unless selection.covers?(number, at, state, stack)
 
         span = data.native.span_at(number, at)
         ThreadStack.new(pid: info.pid, tid: info.tid, name: data.thread_name(number), state: STATES[state],
                         since_ns: data.ring_time(info.ring, since), span: span && data.text(data.native.span_row(span)[8]),
-                        frames: data.frames(stack))
+                        frames: selection.frames(stack))
       end
 
       def stacks_time(instant)

@@ -74,6 +74,14 @@ module Sdb
         native.stack_frames(stack).map { |function, line| frame(function, line) }
       end
 
+      # The same without the functions that marks hide.
+      def shown_frames(stack, marks, named: false)
+        return [] if !named && stack <= EMPTY_STACK
+
+        native.stack_frames(stack).reject { |function, _| marks.getbyte(function).anybits?(Selection::HIDE) }
+              .map { |function, line| frame(function, line) }
+      end
+
       def frame(function, line)
         @frames[(function << 32) | line] ||= begin
           f = @functions[function]

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../errors"
+require_relative "../report/categories"
 require_relative "data"
 require_relative "instants"
 
@@ -36,7 +37,7 @@ module Sdb
       # [from, to, threads, intervals, states, marks, focus] as rb_sdb_selection wants it.
       #: () -> Array[untyped]
       def native
-        @native ||= [from, to, @threads, intervals, states, function_marks, @filters.key?(:focus)].freeze
+        @native ||= [from, to, @threads, intervals, states, marks, @filters.key?(:focus)].freeze
       end
 
       # The same without function patterns.
@@ -51,8 +52,27 @@ module Sdb
 
       def thread?(number) = @threads.getbyte(number) == 1
 
-      # A byte per function: HIDE where its frames are left out. nil when none is.
-      attr_reader :marks
+      # A byte per function: HIDE where its frames are left out, FOCUS where it keeps stacks. nil without such filters.
+      #: () -> String?
+      def marks
+        return @marks if defined?(@marks)
+
+        @marks = function_marks
+      end
+
+      # Whether what a thread did at an instant passes: spans, tags, state and focus.
+      #: (Integer, Integer, Integer, Integer) -> bool
+      def covers?(thread, at, state, stack)
+        moment = -> { @data.native.interval(thread, [at - 1, 0].max, at + 1) }
+        states.anybits?(1 << state) && (native[3].nil? || !@data.native.intersect(native[3], moment.call).empty?) &&
+          (!@filters.key?(:focus) || @data.native.stack_frames(stack).any? { |f, _| marks.getbyte(f).anybits?(FOCUS) })
+      end
+
+      # Frames of a stack without what is hidden, root first.
+      #: (Integer) -> Array[Frame]
+      def frames(stack)
+        marks ? @data.shown_frames(stack, marks) : @data.frames(stack)
+      end
 
       # Numbers of the spans that the span filters and tags name, by begin. roots: nil lets the filters decide:
       # durations and percentiles are of root spans, unless an endpoint, request or trace is named.
@@ -189,14 +209,19 @@ module Sdb
       def function_marks
         focus = pattern(:focus)
         hide = pattern(:hide)
-        roots = @filters[:only_app] ? app_roots : nil
-        return unless focus || hide || roots
+        app = @filters[:only_app] ? Report::Categories.new(@data.rings.map { |ring| ring.text["app_root"] }) : nil
+        return unless focus || hide || app
 
-        @marks = @data.functions.each_with_index.map do |function, number|
-          mark = focus&.match?(function.name) ? FOCUS : 0
-          mark |= HIDE if hide&.match?(function.name) || (roots && number >= Data::FIXED_FUNCTIONS && !app?(function, roots))
+        @data.functions.map do |function|
+          mark = matches?(focus, function) ? FOCUS : 0
+          mark |= HIDE if matches?(hide, function) || (app && !app.kept?(function.name, function.path))
           mark
         end.pack("C*")
+      end
+
+      # By name or path, as the flame graph's page does.
+      def matches?(pattern, function)
+        pattern && (pattern.match?(function.name) || pattern.match?(function.path))
       end
 
       def pattern(name)
@@ -204,19 +229,6 @@ module Sdb
         value.is_a?(String) ? Regexp.new(value) : value
       rescue RegexpError => e
         raise FilterError, "#{name}: #{e.message}"
-      end
-
-      # Where the app lies: as recorded; a log without that: what is not in a gem or Ruby's own library.
-      def app_roots
-        @data.rings.filter_map { |ring| ring.text["app_root"] }.uniq.map { |root| "#{root.chomp("/")}/" }
-      end
-
-      LIBRARY = %r{/gems/|/rubygems/|/lib/ruby/|/vendor/bundle/|\A<internal:|\A\(eval}
-
-      def app?(function, roots)
-        return false if function.path.empty? || function.path.match?(LIBRARY)
-
-        roots.empty? || !function.path.start_with?("/") || roots.any? { |root| function.path.start_with?(root) }
       end
     end
   end

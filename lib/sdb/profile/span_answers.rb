@@ -23,11 +23,12 @@ module Sdb
         Span.new(**fields(number, blame: blame))
       end
 
-      #: (Integer) -> Request
-      def request(number)
+      # selection: whose patterns leave out frames of the runs
+      #: (Integer, Selection) -> Request
+      def request(number, selection)
         row = row(number)
         intervals = @data.native.span_intervals([number])
-        Request.new(**fields(number, blame: true), runs: runs(row, intervals))
+        Request.new(**fields(number, blame: true), runs: runs(row, intervals, selection))
       end
 
       # The outermost span's name: the endpoint.
@@ -88,7 +89,7 @@ module Sdb
 
       # Consecutive from begin to end. Where no thread worked for the span (its fiber was suspended) it was
       # blocked; before the log begins nothing is known.
-      def runs(row, intervals)
+      def runs(row, intervals, selection)
         runs = []
         at = row.begin_ns
         pieces(intervals).each do |thread, start, duration, stack, state|
@@ -96,7 +97,7 @@ module Sdb
           next if finish <= at
 
           at = idle(runs, row, at, start) if start > at
-          runs << run(row, thread, at, finish, stack, STATES[state])
+          runs << run(row, thread, at, finish, selection.frames(stack), STATES[state])
           at = finish
         end
         idle(runs, row, at, row.end_ns) if at < row.end_ns
@@ -109,12 +110,12 @@ module Sdb
         count.zero? ? [] : columns.transpose.sort_by { |piece| piece[1] }
       end
 
-      def run(row, thread, from, to, stack, state)
+      def run(row, thread, from, to, frames, state)
         if state == "gvl_wait"
           holder = @data.native.blame(@data.native.interval(thread, from, to), 1).first
           holder = holder && blame(*holder)
         end
-        Run.new(at_ns: @data.ring_time(row.ring, from), ns: to - from, state: state, frames: @data.frames(stack), holder: holder)
+        Run.new(at_ns: @data.ring_time(row.ring, from), ns: to - from, state: state, frames: frames, holder: holder)
       end
 
       def idle(runs, row, from, to)

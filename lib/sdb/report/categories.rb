@@ -27,6 +27,12 @@ module Sdb
 
         inner.match?(STDLIB) ? :stdlib : :app
       end
+
+      # What --only-app keeps: the app's own code, and what stands for unknown or unnamed frames, which may be that.
+      #: (String name, String? path) -> bool
+      def kept?(name, path)
+        %i[app internal].include?(of(name, path))
+      end
     end
   end
 end

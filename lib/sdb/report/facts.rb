@@ -22,7 +22,7 @@ module Sdb
           samples: functions.samples, threads: functions.threads, total_ns: functions.total_ns,
           unnamed_ns: functions.unnamed_ns, duration_ns: @profile.duration_ns, states: states,
           ticks: sum(:ticks), late_ticks: sum(:late_ticks), scans: counter(:scans), lost: lost, cost: cost,
-          warnings: @profile.warnings + @status.flat_map { |status| status.warnings || [] }
+          warnings: @profile.warnings + recorders_warnings
         )
       end
 
@@ -51,6 +51,12 @@ module Sdb
         SUMMED.to_h { |name| [name, known[name]] }.compact.merge(
           { truncated: counter(:truncated), threads: counter(:threads) }.compact
         )
+      end
+
+      # Processes that share an environment share its mistakes.
+      def recorders_warnings
+        @status.flat_map { |status| status.warnings || [] }.tally
+               .map { |line, times| times > 1 ? "#{line} (#{times} processes)" : line }
       end
 
       def cost

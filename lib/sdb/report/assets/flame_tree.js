@@ -8,7 +8,7 @@ sdb.flameTree = (model, choice) => {
   const weights = model.times[choice.metric];
   const hidden = model.matching(choice.hide);
   if (choice.onlyApp) {
-    for (let f = 0; f < model.functions; f++) if (model.categoryOf(f) !== "app") hidden[f] = 1;
+    for (let f = 0; f < model.functions; f++) if (!sdb.ownCode(model.categoryOf(f))) hidden[f] = 1;
   }
   const focused = choice.focus && model.matching(choice.focus);
 

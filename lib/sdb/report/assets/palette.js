@@ -107,3 +107,7 @@ sdb.palette = (() => {
     mark: () => (mode() === "light" ? "#a3126f" : "#ff8bd1"),
   };
 })();
+
+// What "only my code" keeps: the app's, and what stands for frames that nobody knows or named, which may be that
+// (Categories#kept? in categories.rb).
+sdb.ownCode = (category) => category === "app" || category === "internal";

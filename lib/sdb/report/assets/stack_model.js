@@ -67,7 +67,7 @@ sdb.stackModel = (data) => {
 // The calls, for a choice of frames to leave out: per depth in order of time. Call 0 is the span itself.
 sdb.stackCalls = (model, { onlyApp, hide }) => {
   const hidden = model.matching(hide);
-  if (onlyApp) for (let f = 0; f < hidden.length; f++) if (model.categoryOf(f) !== "app") hidden[f] = 1;
+  if (onlyApp) for (let f = 0; f < hidden.length; f++) if (!sdb.ownCode(model.categoryOf(f))) hidden[f] = 1;
   const calls = [{ func: -1, depth: 0, parent: -1, from: 0, to: model.length, first: 0, last: model.runs - 1 }];
   const rows = [[0]];
   const open = [0];
