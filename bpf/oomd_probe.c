@@ -7,6 +7,7 @@
 #include "oomd_probe.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -87,7 +88,10 @@ oomd_probe_open(const struct oomd_probe_calls *calls, char *why, size_t why_byte
     step = "map the ring buffers";
     p->control = ring_buffer__new(bpf_map__fd(p->hook->maps.control), on_control, p, NULL);
     p->data = ring_buffer__new(bpf_map__fd(p->hook->maps.data), on_data, p, NULL);
-    if (p->control != NULL && p->data != NULL) return p;
+    if (p->control != NULL && p->data != NULL) {
+        malloc_trim(0); /* the kernel's type information was needed for the load alone */
+        return p;
+    }
 
 failed:
     last_words[strcspn(last_words, "\n")] = '\0';
