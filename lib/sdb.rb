@@ -11,7 +11,11 @@ module Sdb
   autoload :Profile, "#{__dir__}/sdb/profile"
   autoload :Config, "#{__dir__}/sdb/config"
   autoload :Native, "#{__dir__}/sdb/native"
+  autoload :Prometheus, "#{__dir__}/sdb/prometheus"
+  autoload :Rack, "#{__dir__}/sdb/rack"
   private_constant :Native
+
+  @auto = false
 
   class << self
     # Starts recording in this process. Idempotent: a second call returns the recorder that runs.
@@ -51,6 +55,10 @@ module Sdb
       open(*paths, **options)
     end
 
+    # Whether sdb/auto records and arranged the app's frameworks (sdb/integrations.rb).
+    #: () -> bool
+    def auto? = @auto
+
     # Whether this process and host can be profiled; see sdb/doctor.rb, which takes this method's place when first called.
     #: (?measure: bool) -> Hash[Symbol, untyped]
     def doctor(**options)
@@ -62,3 +70,4 @@ module Sdb
 end
 
 require_relative "sdb/auto" if ENV["SDB"] == "1"
+require_relative "sdb/rails/railtie" if defined?(Rails::Railtie) # the rake tasks; no more than that without sdb/auto

@@ -293,7 +293,7 @@ class TestSpans < Minitest::Test
 
   def test_a_handle_may_end_its_span_on_another_thread
     profile = record do
-      span = Sdb.const_get(:Native)::Spans.begin("handed over", :request, "h-1", nil, { a: 1 }, true)
+      span = Sdb.begin_span("handed over", :request, "h-1", nil, { a: 1 }, true)
       sleep 0.01
       Thread.new { span.finish(200) }.join
       span.finish(500)
@@ -321,7 +321,7 @@ class TestSpans < Minitest::Test
     assert_equal({ "first" => nil, "body" => "first", "second" => nil, "third" => "second" }, parents(profile))
   end
 
-  def begin_span(name) = Sdb.const_get(:Native)::Spans.begin(name, :request, name, nil, nil, true)
+  def begin_span(name) = Sdb.begin_span(name, :request, name, nil, nil, true)
 
   def test_names_that_raise_begin_nothing
     bad = Object.new

@@ -1,12 +1,17 @@
 # frozen_string_literal: true
 
-# Starts recording when loaded, unless SDB=0: `RUBYOPT=-rsdb/auto`, or SDB=1 with the gem in the bundle.
+# Starts recording when loaded and makes requests, jobs and tasks spans, unless SDB=0: `RUBYOPT=-rsdb/auto`, or SDB=1
+# with the gem in the bundle.
 require_relative "../sdb"
 
-# The sdb command itself is not recorded: with a global RUBYOPT it would show up among the processes it lists.
-unless ENV["SDB"] == "0" || File.basename($PROGRAM_NAME) == "sdb"
+unless ENV["SDB"] == "0"
   begin
     Sdb.start
+    if Sdb::Recorder.current&.running?
+      Sdb.instance_variable_set(:@auto, true)
+      require_relative "integrations"
+      Sdb::Integrations.arrange
+    end
   rescue StandardError => e
     warn "sdb: not recording: #{e.message}"
   end

@@ -34,6 +34,12 @@ module Sdb
     # status= (an HTTP status, or 1 for ended and 2 for raised), tag(k: v).
     #: () -> untyped
     def current_span = nil
+
+    # For integrations: begins a span that its handle (as of current_span, and with finish(status = nil)) ends, from
+    # whatever thread. nil when nothing is recorded. outermost: for requests and jobs, which are never inside of one
+    # that has returned on this fiber and only waits to be ended (Span#returned): that one ends then.
+    #: (String, Symbol, String?, String?, Hash?, bool) -> untyped
+    def begin_span(_name, _kind, _id, _trace, _tags, _outermost) = nil
   end
 
   NO_TAGS = {}.freeze

@@ -74,6 +74,15 @@ recorder_flush(VALUE self)
     return Qnil;
 }
 
+/* child_text("tag.worker=2" or nil): what the rings of children forked from now on say beside */
+static VALUE
+recorder_child_text(VALUE self, VALUE text)
+{
+    (void)self;
+    sdb_recorder_label_children(NIL_P(text) ? NULL : StringValueCStr(text));
+    return Qnil;
+}
+
 static VALUE
 recorder_after_fork(VALUE self)
 {
@@ -122,6 +131,7 @@ Init_sdb_recorder(void)
     rb_define_module_function(module, "running?", recorder_running, 0);
     rb_define_module_function(module, "flush", recorder_flush, 0);
     rb_define_module_function(module, "after_fork", recorder_after_fork, 0);
+    rb_define_module_function(module, "child_text", recorder_child_text, 1);
     rb_define_module_function(module, "status", recorder_status, 0);
     Init_sdb_doctor(module);
     Init_sdb_span_api(native);

@@ -241,9 +241,9 @@ api_current_span(VALUE self)
     return id ? handle_new(context, id) : Qnil;
 }
 
-/* begin(name, kind, id, trace, tags, outermost) -> Span, or nil when nothing is recorded */
+/* begin_span(name, kind, id, trace, tags, outermost) -> Span, or nil when nothing is recorded */
 static VALUE
-spans_begin(VALUE self, VALUE name, VALUE kind, VALUE id, VALUE trace, VALUE tags, VALUE outermost)
+api_begin_span(VALUE self, VALUE name, VALUE kind, VALUE id, VALUE trace, VALUE tags, VALUE outermost)
 {
     (void)self;
     if (!sdb_spans_on()) return Qnil;
@@ -359,9 +359,7 @@ Init_sdb_span_api(VALUE native)
     rb_define_method(methods, "tags", api_tags, 0);
     rb_define_method(methods, "mark", api_mark, 1);
     rb_define_method(methods, "current_span", api_current_span, 0);
-
-    VALUE spans = rb_define_module_under(native, "Spans");
-    rb_define_module_function(spans, "begin", spans_begin, 6);
+    rb_define_method(methods, "begin_span", api_begin_span, 6);
 
     rb_gc_register_mark_object(span_class = rb_define_class_under(native, "Span", rb_cObject));
     rb_undef_alloc_func(span_class);

@@ -30,6 +30,9 @@ static struct sdb_recorder {
     struct sdb_recorder_options options;
     char dir[SDB_PATH_MAX];
     char text[TEXT_BYTES];
+    size_t own_text_bytes; /* of text: without what compose_child_text appends */
+    char parent_ring[SDB_PATH_MAX];
+    char child_label[256]; /* guarded by the GVL; "key=value" */
     bool drop_top, stacks_last;
     VALUE main_thread;
     /* guarded by the GVL */
@@ -172,18 +175,34 @@ keep_options(const struct sdb_recorder_options *options)
     snprintf(rec.dir, sizeof rec.dir, "%s", options->dir);
     rec.options.text_bytes = options->text_bytes < sizeof rec.text ? options->text_bytes : sizeof rec.text;
     memcpy(rec.text, options->text, rec.options.text_bytes);
+    rec.own_text_bytes = rec.options.text_bytes;
+    rec.parent_ring[0] = '\0';
     sdb_oom_upkeep_configure(rec.text, rec.options.text_bytes);
 }
 
-/* In the child a new ring begins that names the parent's. */
 static void
-append_parent_ring(const char *path)
+append_text(const char *key, const char *value)
 {
-    int n = snprintf(rec.text + rec.options.text_bytes, sizeof rec.text - rec.options.text_bytes,
-                     "parent_ring=%s", path);
-    if (n > 0 && rec.options.text_bytes + (size_t)n + 1 <= sizeof rec.text) {
-        rec.options.text_bytes += (size_t)n + 1;
-    }
+    if (!value[0]) return;
+    size_t room = sizeof rec.text - rec.options.text_bytes;
+    int n = snprintf(rec.text + rec.options.text_bytes, room, "%s%s", key, value);
+    if (n > 0 && (size_t)n + 1 <= room) rec.options.text_bytes += (size_t)n + 1;
+}
+
+/* In the child a new ring begins: with the words of the parent's, but its own label and parent. */
+static void
+compose_child_text(const char *parent_ring)
+{
+    if (parent_ring) snprintf(rec.parent_ring, sizeof rec.parent_ring, "%s", parent_ring);
+    rec.options.text_bytes = rec.own_text_bytes;
+    append_text("", rec.child_label);
+    append_text("parent_ring=", rec.parent_ring);
+}
+
+void
+sdb_recorder_label_children(const char *key_value)
+{
+    snprintf(rec.child_label, sizeof rec.child_label, "%s", key_value ? key_value : "");
 }
 
 /* Runs on: the forking thread, in the child, before any Ruby code. What the parent's scanner was doing at that
@@ -201,8 +220,10 @@ on_fork_child(void)
     sdb_gc_unpin_all();
     bool had_file = __atomic_load_n(&rec.scanner.has_file, __ATOMIC_ACQUIRE);
     if (had_file) {
-        append_parent_ring(rec.scanner.file.path);
+        compose_child_text(rec.scanner.file.path);
         sdb_ring_file_abandon(&rec.scanner.file);
+    } else {
+        compose_child_text(NULL); /* forked before its own ring began: the one before is the nearest */
     }
     sdb_memory_probe_close(&rec.scanner.memory_probe);
     rec.running = false;

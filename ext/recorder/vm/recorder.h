@@ -29,6 +29,9 @@ bool sdb_recorder_stop(void);
 bool sdb_recorder_running(void);
 /* Everything recorded so far is on the file when this returns (or 200 ms passed). Runs on: GVL. */
 void sdb_recorder_flush(void);
+/* Text of the identity of the rings of children forked from now on, as "tag.worker=2"; NULL none. A child keeps it for
+ * its own. Runs on: GVL. */
+void sdb_recorder_label_children(const char *key_value);
 /* In a forked child on Ruby < 3.3, where nothing else can start it: gives the recorder its symbolizer. */
 void sdb_recorder_after_fork(void);
 

@@ -1,0 +1,39 @@
+# frozen_string_literal: true
+
+require_relative "../rack"
+
+module Sdb
+  module Rails
+    autoload :Middleware, "#{__dir__}/middleware"
+    autoload :Notifications, "#{__dir__}/notifications"
+    autoload :Trace, "#{__dir__}/trace"
+
+    # In a Rails app with sdb in its bundle: the rake tasks. With SDB=1 (or sdb/auto) also the middleware, outermost, so
+    # that each request is a span named Controller#action.
+    #
+    # config.sdb.spans = %i[sql cache view http mail] (or SDB_SPANS=sql,cache): child spans of these kinds.
+    class Railtie < ::Rails::Railtie
+      config.sdb = ActiveSupport::OrderedOptions.new
+      config.sdb.spans = ENV["SDB_SPANS"].to_s.split(",").map { |name| name.strip.to_sym }.reject(&:empty?)
+
+      rake_tasks { require_relative "../tasks" }
+
+      initializer "sdb.middleware" do |app|
+        app.middleware.insert_before(0, Sdb::Rails::Middleware) if Sdb.auto?
+      end
+
+      # When the app's own initializers have set OpenTelemetry up.
+      initializer "sdb.trace", after: :load_config_initializers, before: :build_middleware_stack do |app|
+        app.middleware.use(Sdb::Rails::Trace) if Sdb.auto? && defined?(::OpenTelemetry::Trace)
+      end
+
+      initializer "sdb.spans", after: :load_config_initializers do |app|
+        next unless Sdb.auto?
+
+        unknown = Sdb::Rails::Notifications.subscribe(Array(app.config.sdb.spans))
+        known = Sdb::Rails::Notifications::PATTERNS.keys
+        warn "sdb: no spans of #{unknown.join(", ")} (there are #{known.join(", ")})" unless unknown.empty?
+      end
+    end
+  end
+end
