@@ -196,6 +196,20 @@ compare_stamps(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
+bool
+sdb_code_table_drop(struct sdb_code_table *t, uint32_t entry)
+{
+    struct sdb_code *c = sdb_code_table_entry(t, entry);
+    if (t->evicted_tail - sdb_load_acquire(&t->evicted_head) >= SDB_EVICTED_COUNT) return false;
+    bucket_remove(t, entry);
+    sdb_store_relaxed(&t->evicted[t->evicted_tail % SDB_EVICTED_COUNT], sdb_load_relaxed(&c->named));
+    sdb_store_release(&t->evicted_tail, t->evicted_tail + 1); /* pairs with take_evicted */
+    *c = (struct sdb_code){.id = t->free_list};
+    t->free_list = entry;
+    t->live_count--;
+    return true;
+}
+
 size_t
 sdb_code_table_evict(struct sdb_code_table *t, size_t keep, uint64_t protect)
 {
@@ -215,13 +229,7 @@ sdb_code_table_evict(struct sdb_code_table *t, size_t keep, uint64_t protect)
             if (!named || c->stamp >= protect || c->stamp > oldest_kept || (keep && c->stamp == oldest_kept)) continue;
             /* its young slot must have been collected, else next_named would meet a freed entry */
             if (!c->written) continue;
-            if (t->evicted_tail - sdb_load_acquire(&t->evicted_head) >= SDB_EVICTED_COUNT) break;
-            bucket_remove(t, i);
-            sdb_store_relaxed(&t->evicted[t->evicted_tail % SDB_EVICTED_COUNT], named);
-            sdb_store_release(&t->evicted_tail, t->evicted_tail + 1); /* pairs with take_evicted */
-            *c = (struct sdb_code){.id = t->free_list};
-            t->free_list = i;
-            t->live_count--;
+            if (!sdb_code_table_drop(t, i)) break;
             gone++;
         }
     }

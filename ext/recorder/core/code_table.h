@@ -67,6 +67,8 @@ uint32_t sdb_code_table_next_named(struct sdb_code_table *t);
 /* Evicts named entries but for the `keep` most recently used, and none whose stamp is >= protect (those on a
  * stack now). Returns how many went. O(entries log entries). */
 size_t sdb_code_table_evict(struct sdb_code_table *t, size_t keep, uint64_t protect);
+/* Evicts one named entry that no stack refers to. False when the queue is full: try again later. */
+bool sdb_code_table_drop(struct sdb_code_table *t, uint32_t entry);
 /* Visits all live named entries. */
 void sdb_code_table_each_named(struct sdb_code_table *t, void (*visit)(struct sdb_code *, void *), void *data);
 uint32_t sdb_code_table_count(const struct sdb_code_table *t);

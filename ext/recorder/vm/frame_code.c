@@ -5,6 +5,7 @@
  */
 #include "vm/frame_code.h"
 
+#include <string.h>
 #include "core/safe_read.h"
 #include "sdb_atomic.h"
 #include "vm/walk.h"
@@ -47,7 +48,19 @@ read_ep(const struct sdb_stack *s, uint64_t ep, struct ep_words *out)
         out->flags = sdb_load_relaxed(p);
         return true;
     }
+    /* on_stack first: a wild ep (0, say) must not wrap around into the range */
+    if (s->values && on_stack(s, ep) && ep >= s->values_low + 16 && ep + 8 <= s->values_high) {
+        memcpy(out, s->values + (ep - 16 - s->values_low), sizeof *out);
+        return true;
+    }
     return ep > 16 && !(ep & 7) && sdb_safe_read(out, ep - 16, sizeof *out) == 0;
+}
+
+uint64_t
+sdb_frame_method_entry(const struct sdb_stack *s, uint64_t ep)
+{
+    struct ep_words w;
+    return read_ep(s, ep, &w) ? w.me : 0;
 }
 
 bool
@@ -67,9 +80,42 @@ imemo_type(uint64_t value, uint64_t words[3])
     return (int)(words[0] >> 12 & 15);
 }
 
-/* What ep[-2] of a METHOD frame means: a method entry, or an svar that holds it. false: unreadable. */
+/* rb_callable_method_entry_t.def and rb_method_definition_struct: type in the low four bits, 0 an iseq method, and
+ * body.iseq.iseqptr (method.h, 3.1 to 4.0). Believed only as long as the pairs that the symbolizer
+ * proved by their names agree. */
+enum { ENTRY_DEF_OFF = 16, DEF_TYPE_MASK = 15, DEF_ISEQ_OFF = 8, PAIRS_NEEDED = 16 };
+static uint64_t pairs_agreed, pairs_refuted; /* shared: atomic; written by the symbolizer */
+
+/* 1 the entry is of this iseq, 0 of another, -1 cannot be told. */
+static int
+entry_is_of(uint64_t method_entry, uint64_t iseq)
+{
+    uint64_t def, words[2];
+    if (sdb_safe_read(&def, method_entry + ENTRY_DEF_OFF, sizeof def) != 0 || !def || def & 7) return -1;
+    if (sdb_safe_read(words, def, sizeof words) != 0 || words[0] & DEF_TYPE_MASK) return -1;
+    return words[DEF_ISEQ_OFF / 8] == iseq;
+}
+
+void
+sdb_frame_learn_pair(uint64_t iseq, uint64_t method_entry)
+{
+    int is = entry_is_of(method_entry, iseq);
+    if (is == 1) sdb_add_relaxed(&pairs_agreed, 1);
+    if (is == 0) sdb_add_relaxed(&pairs_refuted, 1);
+}
+
+bool
+sdb_frame_pair_contradicts(uint64_t iseq, uint64_t method_entry)
+{
+    /* a few refutations are pairs that were read wrongly; many would mean that the offsets are wrong */
+    uint64_t agreed = sdb_load_relaxed(&pairs_agreed), refuted = sdb_load_relaxed(&pairs_refuted);
+    return agreed >= PAIRS_NEEDED && refuted * 8 < agreed && entry_is_of(method_entry, iseq) == 0;
+}
+
+/* What ep[-2] of a METHOD frame means: a method entry, or an svar that holds it. false: unreadable, or of another
+ * iseq. own: iseq is the method's, not that of a block in it. */
 static bool
-resolve_me(const struct sdb_code_table *codes, uint64_t iseq, uint64_t me, uint64_t *ment)
+resolve_me(const struct sdb_code_table *codes, uint64_t iseq, bool own, uint64_t me, uint64_t *ment)
 {
     if (sdb_code_table_find(codes, iseq, me)) { /* known, pinned: no other object can lie there */
         *ment = me;
@@ -87,7 +133,7 @@ resolve_me(const struct sdb_code_table *codes, uint64_t iseq, uint64_t me, uint6
     }
     if (type < 0) return false;
     *ment = type == IMEMO_MENT ? me : 0;
-    return true;
+    return !own || !*ment || !sdb_frame_pair_contradicts(iseq, *ment);
 }
 
 /* The method a block stands in, by walking its environments. false: one was seen mid-change. */
@@ -113,7 +159,7 @@ walk_environments(const struct sdb_code_table *codes, const struct sdb_stack *s,
             uint64_t magic = w.flags & MAGIC_MASK;
             *ment = 0;
             if (magic == CFUNC) *ment = w.me;
-            if (magic == METHOD) return resolve_me(codes, iseq, w.me, ment);
+            if (magic == METHOD) return resolve_me(codes, iseq, false, w.me, ment);
             return true;
         }
         ep = w.spec & ~(uint64_t)3;
@@ -151,7 +197,7 @@ sdb_frame_codes(const struct sdb_layout *layout, const struct sdb_code_table *co
     for (uint32_t i = 0; i < n; i++) {
         struct sdb_raw_frame *f = &raw[i];
         struct ep_words w;
-        f->shown = false;
+        f->shown = f->c_frame = false;
         f->ment = 0;
         f->shown_iseq = 0;
         f->entry = 0;
@@ -166,13 +212,15 @@ sdb_frame_codes(const struct sdb_layout *layout, const struct sdb_code_table *co
         f->shown_iseq = f->iseq;
         switch (w.flags & MAGIC_MASK) {
         case METHOD:
-            known = resolve_me(codes, f->iseq, w.me, &f->ment);
+            known = resolve_me(codes, f->iseq, true, w.me, &f->ment);
             break;
         case CFUNC:
+            f->c_frame = true;
             f->shown_iseq = 0;
             f->ment = w.me;
             break;
         case IFUNC:
+            f->c_frame = true;
             f->shown_iseq = 0; /* an imemo_ifunc is no iseq: the method it stands in is shown */
             if (w.flags & FLAG_BMETHOD) f->ment = w.me;
             else known = enclosing(codes, s, scan, from, raw, i, &f->ment);

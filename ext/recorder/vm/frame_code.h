@@ -21,12 +21,15 @@ struct sdb_stack { /* where a stack lies, as read at one moment */
     uint32_t depth;
     bool root, direct; /* direct: may be loaded; else only read safely */
     bool truncated;
+    const uint8_t *values;           /* copy of the value stack [values_low, values_high), NULL none */
+    uint64_t values_low, values_high;
 };
 
 struct sdb_raw_frame {
-    uint64_t iseq, pc, ep, jit; /* of the control frame */
+    uint64_t iseq, pc, ep, self, jit; /* of the control frame */
     uint64_t flags, spec, me;   /* ep[0], ep[-1], ep[-2] */
     bool on_stack;              /* ep lies in this VM stack, so its words are read again as a proof */
+    bool c_frame;               /* CFUNC or IFUNC */
     bool shown;                 /* a frame a person wants to see */
     uint64_t shown_iseq, ment;  /* code table key */
     uint32_t entry;
@@ -38,7 +41,17 @@ uint32_t sdb_frame_codes(const struct sdb_layout *layout, const struct sdb_code_
                          const struct sdb_stack *s, const struct sdb_scan *scan, uint32_t from,
                          struct sdb_raw_frame *raw, uint32_t n);
 
+/* ep[-2] as it is now; 0 when it cannot be read. */
+uint64_t sdb_frame_method_entry(const struct sdb_stack *s, uint64_t ep);
+
 /* True when the frame's ep still shows the same three words. */
 bool sdb_frame_words_hold(const struct sdb_stack *s, const struct sdb_raw_frame *f);
+
+/* Shows it one (iseq, method entry) that belong together. After some, and none that contradicts, sdb_frame_codes
+ * asks a method entry for its own iseq before it believes a pair it never saw, so that a frame read from two calls
+ * in turn is recognised at once. Runs on: symbolizer, GVL. */
+void sdb_frame_learn_pair(uint64_t iseq, uint64_t method_entry);
+/* True when the entry is known to be another iseq's. Runs on: any. */
+bool sdb_frame_pair_contradicts(uint64_t iseq, uint64_t method_entry);
 
 #endif

@@ -12,21 +12,46 @@
 
 enum {
     NOISE_NS = 3000,
+    UNEXPLAINED_NS = 200000, /* CPU that no thread looked at has used: more than the clocks are read apart */
     RAN_NS = 1000,        /* less than this of CPU since the last look is noise of the clock */
     EACH_TICK_CHECKS = 4, /* looks at a standing clock before they become rarer */
     RAREST_SHIFT = 4,     /* then up to each 16th tick */
 };
 
+/* CPU of the app's threads; off by what the two later reads take. The symbolizer's turns are ours: would they count,
+ * its own housekeeping would keep an idle process from being idle. */
+static uint64_t
+others_cpu(void)
+{
+    uint64_t process = sdb_clock_ns(CLOCK_PROCESS_CPUTIME_ID), own = sdb_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    return process - own - sdb_symbolizer_cpu_ns();
+}
+
 bool
 sdb_infer_anything_ran(struct sdb_scanner *sc)
 {
-    uint64_t process = sdb_clock_ns(CLOCK_PROCESS_CPUTIME_ID), own = sdb_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    /* CPU of the app's threads; off by what the two later reads take. The symbolizer's turns are ours: would they
-     * count, its own housekeeping would keep an idle process from being idle */
-    uint64_t others = process - own - sdb_symbolizer_cpu_ns();
+    uint64_t others = others_cpu();
     /* compared with the last time something ran, not with the last tick: little by little adds up, noise does not */
     if (sc->others_cpu_ns && (int64_t)(others - sc->others_cpu_ns) < NOISE_NS) return false;
     sc->others_cpu_ns = others;
+    return true;
+}
+
+/* A thread whose clock stood is asked more and more rarely; would it be found only then that it ran, up to 16 ticks
+ * would be its old stack's. The process' clock tells it in this tick. What is left over is carried on: a thread goes
+ * on running between the look at its clock and this one, and makes up for it at the next. */
+bool
+sdb_infer_unexplained(struct sdb_scanner *sc)
+{
+    uint64_t others = others_cpu();
+    if (sc->explained_at_ns) sc->unexplained_ns += (int64_t)(others - sc->explained_at_ns) - (int64_t)sc->explained_cpu_ns;
+    sc->explained_at_ns = others;
+    sc->explained_cpu_ns = 0;
+    if (sc->unexplained_ns < UNEXPLAINED_NS) {
+        if (sc->unexplained_ns < -UNEXPLAINED_NS) sc->unexplained_ns = 0; /* a clock was read late */
+        return false;
+    }
+    sc->unexplained_ns = 0;
     return true;
 }
 
@@ -44,10 +69,17 @@ sdb_infer_state(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *
     *ran = false;
     bool first = scan->seen_cpu_ns == 0;
     if (scan->stack_due || scan->inferred_state == SDB_RUNNING) sc->inferred_running = true; /* look again next tick */
-    if (!first && !scan->stack_due && sc->now_ns < scan->next_check_ns) return false;
+    if (!first && !scan->stack_due && sc->now_ns < scan->next_check_ns && !sc->look_at_all) return false;
+    if (!first && sc->look_at_all && scan->checked_ns == sc->now_ns) return false; /* was due, too */
     uint64_t cpu = out->tid ? sdb_clock_ns(sdb_thread_cpu_clock((uint32_t)out->tid)) : 0;
-    uint64_t used = first ? 0 : cpu - scan->seen_cpu_ns, elapsed = sc->now_ns - scan->checked_ns;
+    uint64_t used = first ? 0 : cpu - scan->seen_cpu_ns;
+    /* while it was not asked, its clock stood (see sdb_infer_unexplained) */
+    uint64_t quiet = !first && sc->previous_ns > scan->checked_ns ? sc->previous_ns - scan->checked_ns : 0;
+    if (sc->now_ns - scan->checked_ns < quiet + used) quiet = 0;
+    uint64_t elapsed = sc->now_ns - scan->checked_ns - quiet;
+    scan->inferred_blocked_ns += quiet;
     scan->seen_cpu_ns = cpu;
+    if (!sc->look_at_all) sc->explained_cpu_ns += used;
     scan->checked_ns = sc->now_ns;
     *ran = first || used > RAN_NS;
     if (*ran) {
@@ -56,6 +88,8 @@ sdb_infer_state(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *
         sdb_store_relaxed(&slot->since_ns, sc->now_ns); /* for sdb_thread_last_blocked */
     }
     scan->idle_checks = *ran ? 0 : scan->idle_checks + 1;
+    /* it stopped: once more, now that it stands still, so that what it waits in is whole and certain */
+    if (scan->idle_checks == 1) scan->stack_due = true;
     uint64_t shift = scan->idle_checks > EACH_TICK_CHECKS ? scan->idle_checks - EACH_TICK_CHECKS : 0;
     if (shift > RAREST_SHIFT) shift = RAREST_SHIFT;
     scan->next_check_ns = sc->now_ns + ((sc->pacing.interval_ns << shift) - sc->pacing.interval_ns / 2);

@@ -71,6 +71,11 @@ visit_inferred(struct sdb_scanner *sc)
     bool look = few || sc->inferred_running || sdb_infer_anything_ran(sc);
     sc->inferred_running = sc->inferred_ran = false;
     if (look) visit_all(sc);
+    if (look && sdb_infer_unexplained(sc)) {
+        sc->look_at_all = true;
+        visit_all(sc);
+        sc->look_at_all = false;
+    }
     sc->idle_ticks = sc->inferred_ran || sc->inferred_running ? 0 : sc->idle_ticks + 1;
 }
 

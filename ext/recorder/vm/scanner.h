@@ -69,7 +69,12 @@ struct sdb_scanner {
     bool memory_short; /* near the cgroup's limit: flush at every tick */
     uint64_t others_cpu_ns; /* Ruby 3.1: did anything run? */
     bool inferred_ran, inferred_running; /* Ruby 3.1: a thread did in this tick; one counts as running */
+    uint64_t explained_at_ns, explained_cpu_ns; /* Ruby 3.1: the app's CPU as last compared; what looks since then found */
+    int64_t unexplained_ns;                     /* ... and what they did not */
+    bool look_at_all;                           /* ... so no thread's clock may be taken as standing */
     bool gc_now;
+    uint32_t invalid[64]; /* entries that failed their proof, to be dropped; oldest first */
+    uint32_t invalid_count;
     uint64_t cpu_ns; /* of the scanner's thread, as last read by itself */
 
     /* shared: atomic */
@@ -114,6 +119,8 @@ bool sdb_infer_state(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_s
                      struct sdb_state_view *out, bool *ran);
 /* Ruby 3.1: false when the process used no CPU since the last tick but the scanner's own. */
 bool sdb_infer_anything_ran(struct sdb_scanner *sc);
+/* Ruby 3.1, after the due threads were looked at: whether one that was not must have run. */
+bool sdb_infer_unexplained(struct sdb_scanner *sc);
 void sdb_upkeep_tick(struct sdb_scanner *sc);   /* end of each tick */
 void sdb_upkeep_flush(struct sdb_scanner *sc);  /* to the file */
 void sdb_upkeep_memory(struct sdb_scanner *sc); /* memory.c */

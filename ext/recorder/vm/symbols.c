@@ -11,6 +11,7 @@
 #include <string.h>
 #include "core/safe_read.h"
 #include "sdb_atomic.h"
+#include "vm/frame_code.h"
 #include "vm/vm_heap.h"
 
 /* iseq.c, exported from 3.1 to 4.0, in no public header */
@@ -219,6 +220,10 @@ sdb_symbol_make(const struct sdb_layout *layout, const struct sdb_young *young)
         VALUE theirs = rb_profile_frame_base_label(ment);
         if (!NIL_P(theirs) && same_string(label, mine) && !same_string(mine, theirs)) {
             return build(&s, &name, &path, &class, runs);
+        }
+        if (!NIL_P(theirs) && same_string(label, mine)) {
+            sdb_frame_learn_pair(young->iseq, (uint64_t)ment);
+            if (sdb_frame_pair_contradicts(young->iseq, (uint64_t)ment)) return build(&s, &name, &path, &class, runs);
         }
     }
     VALUE frame = iseq ? iseq : ment;

@@ -37,6 +37,33 @@ touch_stacks(struct sdb_scanner *sc)
     }
 }
 
+static bool
+on_some_stack(const struct sdb_scanner *sc, uint32_t entry)
+{
+    uint64_t used = sdb_load_acquire(&sc->threads->live.segments_used);
+    for (uint32_t i = 0; i < used * SDB_SEGMENT_SLOTS; i++) {
+        const struct sdb_scan *scan = (const struct sdb_scan *)(uintptr_t)sdb_thread_slot(sc->threads, i)->scan;
+        for (uint32_t k = 0; scan && k < scan->depth; k++) {
+            if (scan->frames[k].entry == entry) return true;
+        }
+    }
+    return false;
+}
+
+/* A code that failed its proof is not pinned, so its addresses may come to mean something real: it is kept a
+ * second, so that the same mistake is not made at each tick, and then forgotten. */
+static void
+drop_invalid(struct sdb_scanner *sc)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < sc->invalid_count; i++) {
+        uint32_t entry = sc->invalid[i];
+        bool young = !sdb_code_table_entry(sc->codes, entry)->written;
+        if (young || on_some_stack(sc, entry) || !sdb_code_table_drop(sc->codes, entry)) sc->invalid[kept++] = entry;
+    }
+    sc->invalid_count = kept;
+}
+
 static void
 unwrite(struct sdb_code *code, void *unused)
 {
@@ -62,6 +89,7 @@ recycle(struct sdb_scanner *sc, bool area_full)
     uint32_t before = sdb_code_table_count(sc->codes);
     size_t gone = sdb_code_table_evict(sc->codes, before / 2, sc->tick);
     sdb_count(sc, SDB_C_CODES_RECYCLED, gone);
+    sc->invalid_count = 0; /* some of them may be gone; the rest goes with a later recycling */
     if (!area_full) return;
     sdb_symbol_area_switch(sc->symbols);
     sdb_code_table_each_named(sc->codes, unwrite, NULL);
@@ -75,7 +103,10 @@ write_names(struct sdb_scanner *sc)
     while ((entry = sdb_code_table_next_named(sc->codes))) {
         struct sdb_code *code = sdb_code_table_entry(sc->codes, entry);
         const struct sdb_named *named = (const struct sdb_named *)(uintptr_t)sdb_load_acquire(&code->named);
-        if (named->symbol.kind == SDB_CODE_INVALID) sdb_count(sc, SDB_C_LOST_UNRESOLVED, 1);
+        if (named->symbol.kind == SDB_CODE_INVALID) {
+            sdb_count(sc, SDB_C_LOST_UNRESOLVED, 1);
+            if (sc->invalid_count < sizeof sc->invalid / sizeof *sc->invalid) sc->invalid[sc->invalid_count++] = entry;
+        }
         sdb_count(sc, SDB_C_CODES, 1);
         code->written = 1;
         code->stamp = sc->tick;
@@ -183,6 +214,7 @@ sdb_upkeep_second(struct sdb_scanner *sc)
 {
     sc->second_ns = sc->now_ns;
     sdb_upkeep_state(sc);
+    drop_invalid(sc);
     if (sdb_symbolizer_is_gone()) sdb_store_release(&sc->needs_symbolizer, 1);
     if (sdb_pacing_govern(&sc->pacing, sc->cpu_ns, sc->counters[SDB_C_DISPLACED_TICKS], sc->now_ns)) {
         sdb_ring_writer_interval(sc->writer, sc->pacing.interval_ns);

@@ -335,6 +335,7 @@ sdb_visit(struct sdb_scanner *sc, struct sdb_slot *slot, uint32_t index)
         scan->gc_sampled_ns += sc->now_ns - sc->previous_ns;
     }
     bool switched = v.resumes != scan->resumes;
+    if (v.since_ns != scan->since_ns) scan->probation = PROBATION_TICKS; /* blocked anew, perhaps never seen running */
     uint32_t from = scan->depth, more_before = scan->more;
     if (state != SDB_GC && (sc->exact ? running || switched : scan->stack_due)) {
         read_stack(sc, slot, scan, &v, running, &from);

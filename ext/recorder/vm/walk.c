@@ -15,12 +15,14 @@
 #include "sdb_atomic.h"
 #include "vm/frame_code.h"
 
+enum { VALUE_SLACK = 1024 };
+
 struct sdb_walker {
     struct sdb_walker_config config; /* immutable */
     /* owner: scanner */
     struct sdb_raw_frame *raw; /* of the frames that changed: raw[i - first] */
-    uint8_t *copy;             /* frames of a stack that is read safely */
-    size_t copy_bytes;
+    uint8_t *copy, *values;    /* frames and values of a stack that is read safely */
+    size_t copy_bytes, values_bytes;
     uint32_t raw_capacity;
     uint64_t random;
     struct sdb_walk_counters counters;
@@ -48,6 +50,7 @@ sdb_walker_free(struct sdb_walker *w)
     if (!w) return;
     free(w->raw);
     free(w->copy);
+    free(w->values);
     free(w);
 }
 
@@ -60,7 +63,7 @@ sdb_walker_counters(const struct sdb_walker *w)
 uint64_t
 sdb_walker_memory_bytes(const struct sdb_walker *w)
 {
-    return w->copy_bytes + w->raw_capacity * sizeof *w->raw;
+    return w->copy_bytes + w->values_bytes + w->raw_capacity * sizeof *w->raw;
 }
 
 static inline uint64_t
@@ -107,25 +110,43 @@ bounds_hold(const struct sdb_walker *w, const struct sdb_slot *slot, const struc
     return read_bounds(w, slot, &now) == 0 && now.ec == s->ec && now.cfp == s->cfp && now.low == s->low;
 }
 
-/* Frames [from, depth) into w->copy when the stack may vanish. */
 static bool
-copy_frames(struct sdb_walker *w, struct sdb_stack *s, uint32_t from)
+grow_copy(uint8_t **copy, size_t *capacity, size_t bytes)
+{
+    if (bytes <= *capacity) return true;
+    uint8_t *bigger = realloc(*copy, bytes + bytes / 2);
+    if (!bigger) return false;
+    *copy = bigger;
+    *capacity = bytes + bytes / 2;
+    return true;
+}
+
+/* For a stack that may vanish: frames [from, depth) and the values [values_low, values_high) into our copies, with
+ * one system call, so that the two are as little apart in time as can be. */
+static bool
+copy_stack(struct sdb_walker *w, struct sdb_stack *s, uint32_t from, uint64_t values_low, uint64_t values_high)
 {
     if (s->direct) {
         s->frames_end = s->high;
         return true;
     }
     size_t bytes = (size_t)(s->depth - from) * w->config.layout.cfp_bytes;
-    if (bytes > w->copy_bytes) {
-        uint8_t *bigger = realloc(w->copy, bytes);
-        if (!bigger) return false;
-        w->copy = bigger;
-        w->copy_bytes = bytes;
-    }
     uint64_t newest = s->high - (uint64_t)s->depth * w->config.layout.cfp_bytes;
-    if (bytes && sdb_safe_read(w->copy, newest, bytes) != 0) return false;
+    if (values_low < s->low) values_low = s->low;
+    if (values_high > newest) values_high = newest;
+    size_t value_bytes = values_high > values_low ? values_high - values_low : 0;
+    if (!grow_copy(&w->copy, &w->copy_bytes, bytes) || !grow_copy(&w->values, &w->values_bytes, value_bytes)) return false;
+    struct sdb_safe_piece pieces[] = {
+        {.dst = w->copy, .src = newest, .bytes = bytes},
+        {.dst = w->values, .src = values_low, .bytes = value_bytes},
+    };
+    if (bytes && (sdb_safe_readv(pieces, value_bytes ? 2 : 1) < 1 || pieces[0].err)) return false;
     /* so that frames_end - cfp_bytes * (i + 1) is frame i, as on the stack itself */
     s->frames_end = (uint64_t)(uintptr_t)w->copy + (uint64_t)s->depth * w->config.layout.cfp_bytes;
+    bool have_values = value_bytes && !pieces[1].err;
+    s->values = have_values ? w->values : NULL;
+    s->values_low = values_low;
+    s->values_high = values_high;
     return true;
 }
 
@@ -137,13 +158,27 @@ read_frame(const struct sdb_walker *w, const struct sdb_stack *s, uint32_t i, st
     f->iseq = word_at(cfp + l->cfp_iseq);
     f->pc = word_at(cfp + l->cfp_pc);
     f->ep = word_at(cfp + l->cfp_ep);
+    f->self = word_at(cfp + l->cfp_self);
     f->jit = word_at(cfp + l->cfp_jit_return);
 }
 
 static inline bool
 same_frame(const struct sdb_raw_frame *a, const struct sdb_raw_frame *b, bool with_pc)
 {
-    return a->iseq == b->iseq && a->ep == b->ep && (!with_pc || a->pc == b->pc);
+    return a->iseq == b->iseq && a->ep == b->ep && a->self == b->self && (!with_pc || a->pc == b->pc);
+}
+
+/* Whether a frame is the one of the last walk. iseq, ep and pc are not enough: one call site may run a C method and
+ * then another at the same place of the stack (all of them have iseq 0), or one iseq for objects of two classes. The
+ * receiver tells the classes apart, the method entry tells C methods apart. with_pc: false for a top frame whose pc
+ * may move on. */
+static inline bool
+unchanged(const struct sdb_stack *s, const struct sdb_raw_frame *f, const struct sdb_frame *old, bool with_pc)
+{
+    if (f->iseq != old->iseq || f->ep != old->ep || f->self != old->self || (with_pc && f->pc != old->pc)) {
+        return false;
+    }
+    return !old->me || sdb_frame_method_entry(s, f->ep) == old->me;
 }
 
 /* Index of the first frame that differs from the last walk. */
@@ -153,9 +188,8 @@ common_prefix(const struct sdb_walker *w, const struct sdb_stack *s, const struc
     uint32_t limit = s->depth < scan->depth ? s->depth : scan->depth, i;
     for (i = 0; i < limit; i++) {
         struct sdb_raw_frame f;
-        const struct sdb_frame *old = &scan->frames[i];
         read_frame(w, s, i, &f);
-        if (f.iseq != old->iseq || f.pc != old->pc || f.ep != old->ep) break;
+        if (!unchanged(s, &f, &scan->frames[i], true)) break;
     }
     return i;
 }
@@ -173,26 +207,45 @@ grow_raw(struct sdb_walker *w, uint32_t n)
     return true;
 }
 
+/* How many frames are on the stack now and certainly whole: memory above the top still shows the frames that were
+ * there before, equal in each collect. 0: it is another stack. */
+static uint32_t
+depth_now(const struct sdb_walker *w, const struct sdb_slot *slot, const struct sdb_stack *s)
+{
+    struct sdb_stack now;
+    if (read_bounds(w, slot, &now) != 0 || now.ec != s->ec || now.low != s->low) return 0;
+    return w->config.drop_top ? now.depth - 1 : now.depth;
+}
+
 /* Reads frames [from, to) again; returns the first index that is no longer as in w->raw (to: none). The
  * top frame's pc may move. Frame from - 1, the last unchanged one, must hold too. */
 static uint32_t
-collect_again(struct sdb_walker *w, struct sdb_stack *s, const struct sdb_scan *scan, uint32_t from,
-              uint32_t to)
+collect_again(struct sdb_walker *w, const struct sdb_slot *slot, struct sdb_stack *s, const struct sdb_scan *scan,
+              uint32_t from, uint32_t to)
 {
     struct sdb_raw_frame f;
-    uint32_t first = from ? from - 1 : 0;
-    if (!copy_frames(w, s, first)) return first;
+    uint32_t first = from ? from - 1 : 0, same = to;
+    uint64_t low = UINT64_MAX, high = 0; /* of the eps that are compared */
+    for (uint32_t i = from; i < to && !s->direct; i++) {
+        uint64_t ep = w->raw[i - from].ep;
+        if (!w->raw[i - from].on_stack) continue;
+        if (ep < low) low = ep;
+        if (ep > high) high = ep;
+    }
+    if (from && scan->frames[from - 1].me && scan->frames[from - 1].ep < low) low = scan->frames[from - 1].ep;
+    if (!copy_stack(w, s, first, low - 16, high + 8)) return first;
     if (from) {
-        const struct sdb_frame *old = &scan->frames[from - 1];
         read_frame(w, s, from - 1, &f);
-        if (f.iseq != old->iseq || f.ep != old->ep || (from != s->depth && f.pc != old->pc)) return from - 1;
+        if (!unchanged(s, &f, &scan->frames[from - 1], from != s->depth)) return from - 1;
     }
-    for (uint32_t i = from; i < to; i++) {
+    for (uint32_t i = from; i < to && same == to; i++) {
         read_frame(w, s, i, &f);
-        if (!same_frame(&f, &w->raw[i - from], i + 1 != s->depth)) return i;
-        if (!sdb_frame_words_hold(s, &w->raw[i - from])) return i;
+        if (!same_frame(&f, &w->raw[i - from], i + 1 != s->depth)) same = i;
+        else if (!sdb_frame_words_hold(s, &w->raw[i - from])) same = i;
     }
-    return to;
+    sdb_fence_acquire();
+    uint32_t depth = depth_now(w, slot, s);
+    return same < depth ? same : depth;
 }
 
 static void
@@ -214,8 +267,8 @@ edge_of(uint64_t iseq, uint64_t ment, uint64_t pc, const struct sdb_raw_frame *f
 /* Proves the edges of frames [from, to) that were never seen: they must be there once more, a random moment
  * later. Returns the end of what is proven. */
 static uint32_t
-prove_edges(struct sdb_walker *w, struct sdb_stack *s, const struct sdb_scan *scan, uint32_t from,
-            uint32_t to, bool still)
+prove_edges(struct sdb_walker *w, const struct sdb_slot *slot, struct sdb_stack *s, const struct sdb_scan *scan,
+            uint32_t from, uint32_t to, bool still)
 {
     uint64_t iseq = 0, ment = 0, pc = 0;
     for (uint32_t i = from; i-- > 0;) { /* the caller: the nearest older frame that is shown */
@@ -234,7 +287,7 @@ prove_edges(struct sdb_walker *w, struct sdb_stack *s, const struct sdb_scan *sc
         if (!sdb_edge_set_has(w->config.edges, edge)) {
             if (!waited) {
                 pause_randomly(w);
-                uint32_t same = collect_again(w, s, scan, from, to);
+                uint32_t same = collect_again(w, slot, s, scan, from, to);
                 proven = same > i ? same : i;
                 waited = true;
                 if (proven == i) break;
@@ -261,11 +314,19 @@ grow_scan(struct sdb_scan *scan, uint32_t depth)
     return true;
 }
 
-/* Finds or adds the code of each shown frame. False: no room. */
 static bool
-find_codes(struct sdb_walker *w, const struct sdb_stack *s, uint32_t from, uint32_t to, uint64_t stamp)
+is_invalid(const struct sdb_code *code)
 {
-    for (uint32_t i = from; i < to; i++) {
+    const struct sdb_named *named = (const struct sdb_named *)(uintptr_t)sdb_load_acquire(&code->named);
+    return named && named->symbol.kind == SDB_CODE_INVALID;
+}
+
+/* Finds or adds the code of each shown frame in [from, *to). A code that failed its proof before (one method's iseq
+ * with another's entry, read from two calls in turn) ends the part that is kept. False: no room. */
+static bool
+find_codes(struct sdb_walker *w, const struct sdb_stack *s, uint32_t from, uint32_t *to, uint64_t stamp)
+{
+    for (uint32_t i = from; i < *to; i++) {
         struct sdb_raw_frame *f = &w->raw[i - from];
         f->entry = 0;
         if (!f->shown) continue;
@@ -275,7 +336,9 @@ find_codes(struct sdb_walker *w, const struct sdb_stack *s, uint32_t from, uint3
             f->entry = sdb_code_table_add(w->config.codes, f->shown_iseq, f->ment, proof);
             if (!f->entry) return false;
         }
-        sdb_code_table_entry(w->config.codes, f->entry)->stamp = stamp;
+        struct sdb_code *code = sdb_code_table_entry(w->config.codes, f->entry);
+        if (is_invalid(code)) *to = i;
+        else code->stamp = stamp;
     }
     return true;
 }
@@ -303,11 +366,18 @@ commit(struct sdb_walker *w, const struct sdb_stack *s, struct sdb_scan *scan, u
     for (uint32_t i = from; i < to; i++) {
         const struct sdb_raw_frame *f = &w->raw[i - from];
         scan->frames[i] = (struct sdb_frame){
-            .iseq = f->iseq, .pc = f->pc, .ep = f->ep, .ment = f->ment, .entry = f->entry};
+            .iseq = f->iseq, .pc = f->pc, .ep = f->ep, .self = f->self, .ment = f->ment, .entry = f->entry,
+            .me = f->c_frame ? f->me : 0};
     }
     /* the newest frame of a JIT has a stale pc: no call site, so no line */
     if (to == s->depth && to > from && w->raw[to - 1 - from].jit) scan->frames[to - 1].pc = 0;
     scan->depth = to;
+    scan->value_bytes = 0;
+    for (uint32_t i = to; i-- > 0 && !s->direct;) {
+        if (scan->frames[i].ep < s->low || scan->frames[i].ep >= s->high) continue;
+        scan->value_bytes = scan->frames[i].ep + 8 - s->low;
+        break;
+    }
     scan->more = torn ? SDB_MORE_TORN_TOP : s->truncated ? SDB_MORE_TRUNCATED : 0;
     if (s->truncated) w->counters.truncated++;
     return torn ? SDB_WALK_TORN_TOP : SDB_WALK_WHOLE;
@@ -325,7 +395,8 @@ try_walk(struct sdb_walker *w, const struct sdb_slot *slot, struct sdb_scan *sca
         s->depth = SDB_MAX_DEPTH;
         s->truncated = true;
     }
-    if (!copy_frames(w, s, 0)) return SDB_WALK_NO_STACK;
+    /* the values up to where they reached last time, and some more; an ep beyond is read by itself */
+    if (!copy_stack(w, s, 0, s->low, s->low + scan->value_bytes + VALUE_SLACK)) return SDB_WALK_NO_STACK;
     *from = common_prefix(w, s, scan);
     if (!grow_raw(w, s->depth - *from)) return SDB_WALK_TORN;
     for (uint32_t i = *from; i < s->depth; i++) read_frame(w, s, i, &w->raw[i - *from]);
@@ -334,8 +405,11 @@ try_walk(struct sdb_walker *w, const struct sdb_slot *slot, struct sdb_scan *sca
                                    s->depth - *from);
     if (!still) {
         sdb_fence_acquire();
-        uint32_t same = collect_again(w, s, scan, *from, *end);
-        if (same < *from) return SDB_WALK_TORN;
+        uint32_t same = collect_again(w, slot, s, scan, *from, *end);
+        if (same < *from) { /* it fell below what was unchanged: that part is certain only so far */
+            if (!same) return SDB_WALK_TORN;
+            *from = same;
+        }
         *end = same;
     }
     if (*end == s->depth && s->depth < SDB_MAX_DEPTH && !bounds_hold(w, slot, s) && still) {
@@ -354,23 +428,27 @@ sdb_walk(struct sdb_walker *w, const struct sdb_slot *slot, struct sdb_scan *sca
     struct sdb_stack s = {0};
     uint32_t from = 0, end = 0;
     int result = SDB_WALK_TORN;
+    int torn_tries = 0; /* it changed to another fiber's stack meanwhile: that takes no time to find out */
     for (int tries = 0; tries < SDB_WALK_TRIES; tries++) {
         result = try_walk(w, slot, scan, still, &s, &from, &end);
         if (result == SDB_WALK_NO_STACK || result == SDB_WALK_UNREADABLE) return result;
+        if (result == SDB_WALK_TORN && torn_tries++ < SDB_WALK_TORN_TRIES) tries--;
         if (result == 0 && end == s.depth) {
-            end = prove_edges(w, &s, scan, from, end, still);
+            end = prove_edges(w, slot, &s, scan, from, end, still);
             if (end == s.depth) break;
         }
     }
     if (result != 0) return SDB_WALK_TORN;
     bool torn = end < s.depth || (w->config.drop_top && !still);
-    if (torn && end < s.depth) end = prove_edges(w, &s, scan, from, end, still);
-    if (end == 0) return SDB_WALK_TORN;
-    if (!find_codes(w, &s, from, end, stamp)) {
+    if (torn && end < s.depth) end = prove_edges(w, slot, &s, scan, from, end, still);
+    uint32_t proven = end;
+    if (!find_codes(w, &s, from, &end, stamp)) {
         sdb_code_table_retract(w->config.codes);
         return SDB_WALK_BUSY;
     }
+    if (end < proven) torn = true;
     if (!publish(w, epoch)) return SDB_WALK_GC;
+    if (end == 0) return SDB_WALK_TORN;
     *changed_from = from < end ? from : end;
     return commit(w, &s, scan, from, end, torn);
 }
@@ -381,11 +459,11 @@ sdb_walk_moved(struct sdb_walker *w, const struct sdb_slot *slot, const struct s
     struct sdb_stack s = {0};
     if (read_bounds(w, slot, &s) != 0) return false;
     if (s.depth != scan->depth) return true;
-    if (!s.depth || !copy_frames(w, &s, s.depth - 1)) return false;
+    if (!s.depth || !copy_stack(w, &s, s.depth - 1, 0, 0)) return false;
     struct sdb_raw_frame f;
     read_frame(w, &s, s.depth - 1, &f);
     const struct sdb_frame *old = &scan->frames[s.depth - 1];
-    return f.iseq != old->iseq || f.ep != old->ep || (old->pc && f.pc != old->pc);
+    return !unchanged(&s, &f, old, old->pc != 0);
 }
 
 uint64_t

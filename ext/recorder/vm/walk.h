@@ -17,11 +17,13 @@
 
 enum {
     SDB_MAX_DEPTH = 1 << 14, /* frames; CRuby's default stack holds some 12000 */
-    SDB_WALK_TRIES = 4,
+    SDB_WALK_TRIES = 6,
+    SDB_WALK_TORN_TRIES = 20,
 };
 
 struct sdb_frame { /* one control frame as last read; index 0 is the oldest */
-    uint64_t iseq, pc, ep;
+    uint64_t iseq, pc, ep, self;
+    uint64_t me; /* ep[-2] of a C frame, else 0 */
     uint64_t ment;  /* of the method it stands in, BMETHOD bit included; 0 none */
     uint32_t entry; /* code table entry; 0: a frame that is not shown */
     uint32_t node;  /* in the chunk `sdb_scan.node_chunk`; scanner.c */
@@ -30,6 +32,7 @@ struct sdb_frame { /* one control frame as last read; index 0 is the oldest */
 struct sdb_scan { /* what the scanner remembers of a slot. owner: scanner */
     struct sdb_frame *frames;
     uint32_t depth, capacity;
+    uint64_t value_bytes; /* of the value stack below the top frame's ep, at the last walk */
     uint64_t serial; /* of the thread it is about */
     uint64_t node_chunk;
     uint64_t thread_chunk, sample_chunk; /* where its THREAD and its last SAMPLE stand */
