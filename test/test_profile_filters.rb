@@ -40,6 +40,15 @@ class TestProfileFilters < Minitest::Test
     assert_raises(Sdb::FilterError) { p.functions(pid: 7) }
   end
 
+  def test_a_part_of_a_profile_knows_that_part_alone
+    part = profile(&STORY).within(from: 40 * MS, to: 70 * MS, thread: [1])
+    assert_equal [30 * MS, 30 * MS], [part.duration_ns, part.functions.total_ns]
+    assert_equal [10 * MS, 5 * MS, 0], [part.functions(to: 50 * MS), part.functions(last: "5ms"), part.functions(to: 20 * MS)].map(&:total_ns)
+    assert_raises(Sdb::FilterError) { part.functions(thread: "worker") }
+    assert_equal 60 * MS, profile(&STORY).within(from: 70 * MS).functions.total_ns
+    assert_equal 100 * MS, profile(&STORY).functions(thread: ["worker", "nobody"]).total_ns
+  end
+
   def test_states
     p = profile(&STORY)
     assert_equal 50 * MS, p.functions(state: "gvl_wait").total_ns

@@ -13,7 +13,7 @@ module Sdb
   #                   command line's text ("-30s", "14:05:10", "2024-05-01T14:05:10Z")
   #   last:           Integer ns or text ("10m"), up to the end
   #   pid:            Integer or Array
-  #   thread:         name, or tid as Integer or digits
+  #   thread:         name, or tid as Integer or digits, or Array of these
   #   endpoint:       name of a span ("UsersController#index"); a Regexp matches
   #   request:, trace: id of a span
   #   tag:            "k=v", { k: v }, or Array of these
@@ -52,6 +52,16 @@ module Sdb
       @unreadable = []
     end
 
+    # A profile of the same logs that knows this part of them alone: what each question asks for is cut to it.
+    # from, to: Integer ns from the start of the earliest log. thread: as above; nil for all.
+    #: (?from: Integer, ?to: Integer?, ?thread: untyped) -> Profile
+    def within(from: 0, to: nil, thread: nil)
+      data
+      part = dup
+      part.instance_variable_set(:@part, { from: from, to: to, thread: thread }.freeze)
+      part
+    end
+
     # The logs, in the order of #paths. Files that could not be read are not here but in #warnings; when none
     # could, the first one's error is raised.
     #: () -> Array[Ring] ! FormatError
@@ -65,9 +75,9 @@ module Sdb
       @unreadable + Warnings.new(loaded.rings, loaded.ring_rows).lines
     end
 
-    # Integer ns from the earliest start to the last instant known.
+    # Integer ns from the earliest start to the last instant known; of a part its length.
     #: () -> Integer
-    def duration_ns = data.end_ns
+    def duration_ns = @part ? [@part[:to] || data.end_ns, data.end_ns].min - @part[:from] : data.end_ns
 
     # ns on the common line at which ring `number` has its zero: segment_columns' times less this are ring times.
     #: (Integer) -> Integer

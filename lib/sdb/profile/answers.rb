@@ -122,7 +122,7 @@ module Sdb
       #: (?at: Integer | Time | String | nil, ?pid: Integer?, **untyped) -> Stacks
       def stacks(at: nil, **filters)
         selection = select(filters)
-        instant = at && Instants.new(data).parse(at)
+        instant = at ? Instants.new(data).parse(at) : @part && @part[:to]
         threads = data.threads.each_index.filter_map { |number| thread_stack(number, instant, selection) if selection.thread?(number) }
         Stacks.new(at: stacks_time(instant), threads: threads)
       end
@@ -173,7 +173,7 @@ module Sdb
 
       private
 
-      def select(filters) = Selection.new(data, **filters)
+      def select(filters) = Selection.new(data, part: @part, **filters)
 
       def span_answers = @span_answers ||= SpanAnswers.new(data)
 

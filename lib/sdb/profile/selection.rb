@@ -20,15 +20,17 @@ module Sdb
       ALL_STATES = 0b11111
 
       # @param data [Data]
+      # part: what the profile is a part of, see Profile#within.
       # filters: see Profile. own: true takes sdb's own thread in.
-      def initialize(data, **filters)
+      def initialize(data, part: nil, **filters)
         unknown = filters.keys - NAMES
         raise FilterError, "unknown filter #{unknown.join(", ")} (there are #{NAMES.join(", ")})" unless unknown.empty?
 
         @data = data
         @filters = filters.compact
         @instants = Instants.new(data)
-        @from, @to = range
+        @part = part || {}
+        @from, @to = clamp(*range)
         @threads = thread_mask
       end
 
@@ -92,25 +94,35 @@ module Sdb
         if @filters.key?(:last)
           raise FilterError, "give last or from, not both" if @filters.key?(:from)
 
-          from = [(to || @data.end_ns) - Instants.duration(@filters[:last]), 0].max
+          from = [(to || @part[:to] || @data.end_ns) - Instants.duration(@filters[:last]), 0].max
         end
         raise FilterError, "from is after to" if to && from > to
 
         [from, to]
       end
 
+      def clamp(from, to)
+        return [from, to] if @part.empty?
+
+        from = [from, @part[:from]].max
+        to = [to, @part[:to]].compact.min
+        [to ? [from, to].min : from, to]
+      end
+
       def thread_mask
         pids = Array(@filters[:pid]).map { |pid| Integer(pid, exception: false) || raise(FilterError, "not a pid: #{pid.inspect}") }
         mask = @data.threads.each_with_index.map do |info, number|
-          (@filters[:own] || !info.own) && (pids.empty? || pids.include?(info.pid)) && named?(info, number) ? 1 : 0
+          (@filters[:own] || !info.own) && (pids.empty? || pids.include?(info.pid)) &&
+            named?(@part[:thread], info, number) && named?(@filters[:thread], info, number) ? 1 : 0
         end
         check_found(mask, pids)
         mask.pack("C*")
       end
 
-      def named?(info, number)
-        wanted = @filters[:thread]
-        wanted.nil? || (wanted.is_a?(Integer) ? info.tid == wanted : wanted.to_s == @data.thread_name(number) || wanted.to_s == info.tid.to_s)
+      def named?(wanted, info, number)
+        return true if wanted.nil?
+
+        Array(wanted).any? { |one| one.is_a?(Integer) ? info.tid == one : [@data.thread_name(number), info.tid.to_s].include?(one.to_s) }
       end
 
       def check_found(mask, pids)

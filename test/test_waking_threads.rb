@@ -1,0 +1,28 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "support/recording_helper"
+
+# Threads that slept for a while and then run: no tick of that may be their old stack's. On Ruby 3.1, where nothing
+# tells of it, this is what the clocks must find out.
+class TestWakingThreads < Minitest::Test
+  include RecordingHelper
+
+  ROUNDS = 12
+
+  def rest = sleep(0.06)
+
+  def rounds
+    ROUNDS.times do
+      rest
+      burn(0.03)
+    end
+  end
+
+  def test_what_a_thread_runs_after_a_sleep_is_not_the_sleeps
+    profile = record { Thread.new { rounds }.join }
+    times = profile.functions(metric: :cpu).functions.to_h { |f| [f.name, f.total_ns] }
+    assert_operator times.fetch("RecordingHelper#burn"), :>, ROUNDS * 30_000_000 * 0.9, times.inspect
+    assert_operator times.fetch("TestWakingThreads#rest", 0), :<, ROUNDS * 30_000_000 * 0.08, times.inspect
+  end
+end
