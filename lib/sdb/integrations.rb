@@ -6,6 +6,10 @@ module Sdb
   module Integrations
     # name => [is it there, what to do]. One file each; a library that never comes costs nothing but the question.
     ALL = {
+      bundler: [-> { defined?(::Bundler) && ::Bundler.respond_to?(:setup) }, lambda {
+        require_relative "integrations/require_hook"
+        ::Bundler.singleton_class.prepend(RequireHook::Bundler)
+      }],
       rails: [-> { defined?(::Rails::Railtie) }, -> { require_relative "rails/railtie" }],
       rack: [-> { defined?(::Rack::Builder) }, lambda {
         require_relative "rack"
@@ -37,12 +41,15 @@ module Sdb
       #: () -> void
       def arrange
         check
-        require_relative "integrations/require_hook" unless @pending.empty?
+        return if @pending.empty?
+
+        require_relative "integrations/require_hook"
+        RequireHook.arm
       end
 
       # Names of what is arranged.
       #: () -> Array[Symbol]
-      def arranged = ALL.keys - @pending.keys
+      def arranged = ALL.keys - @pending.keys - [:bundler]
 
       # After something was loaded.
       #: () -> void
