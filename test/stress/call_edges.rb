@@ -5,11 +5,14 @@
 # (C03). Eight threads: chains of Ruby methods, blocks through C methods, recursion, exceptions, fibers, and a
 # collector that compacts.
 #   ruby -Ilib test/stress/call_edges.rb [SAMPLES] [DIR]
+#   ruby -Ilib test/stress/call_edges.rb record SAMPLES DIR     only records, on a Ruby that cannot read logs
+#   ruby -Ilib test/stress/call_edges.rb check RING             only checks
 require "sdb"
 require "tmpdir"
 require "set"
 
-SAMPLES = Integer(ARGV[0] || 1_000_000)
+ONLY = %w[record check].include?(ARGV[0]) ? ARGV.shift : nil
+SAMPLES = ONLY == "check" ? 0 : Integer(ARGV[0] || 1_000_000)
 DIR = ARGV[1] || Dir.mktmpdir("sdb-edges")
 
 # Names as sdb writes them on every Ruby; EDGES[caller] = callees. Built while the program's source is generated, so that
@@ -109,10 +112,10 @@ Truth.edge("Pair#polymorphic", "Integer#times")
 Truth.edge("block in Pair#polymorphic", "Array#inspect", "String#hash", "Hash#to_s", "Hash#inspect", "Kernel#dup", "Range#dup", "Array#to_s")
 Truth.edge("Pair#defined", "Integer#times")
 Truth.edge("block in Pair#defined", "Pair#called_by_defined")
-(0...40).each { |c| Truth.edge("block (3 levels) in <main>", "Chain#{c}#a0") }
-Truth.edge("block (2 levels) in <main>", "Integer#times", "Array#each", "Pair#loop_both", "Pair#blocks", "Pair#recurse",
+(0...40).each { |c| Truth.edge("block (4 levels) in <main>", "Chain#{c}#a0") }
+Truth.edge("block (3 levels) in <main>", "Integer#times", "Array#each", "Pair#loop_both", "Pair#blocks", "Pair#recurse",
            "Pair#rescuing", "Pair#fibers", "Pair#defined", "Pair#polymorphic", "Kernel#loop")
-Truth.edge("block (2 levels) in <main>", "Chain0#a0")
+Truth.edge("block (3 levels) in <main>", "Chain0#a0")
 # what the iterators call: the blocks of the methods that use them
 blocks = Truth::EDGES.keys.select { |k| k.start_with?("block") }
 iterators.each { |i| Truth.edge(i, *iterators, *blocks, "Integer#succ", "Primitive#attr!", "Integer#<", "Integer#+", "Array#size", "Array#length", "Array#at",
@@ -120,40 +123,56 @@ iterators.each { |i| Truth.edge(i, *iterators, *blocks, "Integer#succ", "Primiti
 # C methods that any Ruby code here may call on its way
 operators = %w[Integer#+ Integer#- Integer#* Integer#& Integer#zero? Integer#< Integer#succ]
 
-stop = false
-recorder = Sdb.start(interval: 0.0001, dir: DIR, max_cpu: 0.0, ring: 256 << 20)
-abort "not recording: #{recorder.reason}" unless recorder.running?
-pair = Pair.new
-chains = Array.new(40) { |c| Object.const_get("Chain#{c}").new }
-threads = 8.times.map do |t|
-  Thread.new do
-    n = t
-    until stop
-      case (n += 1) % 8
-      when 0 then chains.each { |c| c.a0(1) }
-      when 1 then pair.loop_both(2000)
-      when 2 then pair.blocks(50)
-      when 3 then pair.recurse(200)
-      when 4 then pair.rescuing(20)
-      when 5 then pair.fibers(5); pair.polymorphic(200)
-      when 6 then pair.defined(50)
-      else chains[0].a0(2)
+# Runs the program recorded; [ring, status, seconds, compactions].
+record = lambda do
+  stop = false
+  recorder = Sdb.start(interval: 0.0001, dir: DIR, max_cpu: 0.0, ring: 256 << 20)
+  abort "not recording: #{recorder.reason}" unless recorder.running?
+  pair = Pair.new
+  chains = Array.new(40) { |c| Object.const_get("Chain#{c}").new }
+  threads = 8.times.map do |t|
+    Thread.new do
+      n = t
+      until stop
+        case (n += 1) % 8
+        when 0 then chains.each { |c| c.a0(1) }
+        when 1 then pair.loop_both(2000)
+        when 2 then pair.blocks(50)
+        when 3 then pair.recurse(200)
+        when 4 then pair.rescuing(20)
+        when 5 then pair.fibers(5); pair.polymorphic(200)
+        when 6 then pair.defined(50)
+        else chains[0].a0(2)
+        end
       end
     end
   end
+  beginning = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+  compacted = 0
+  until Sdb.status[:scans] >= SAMPLES || Process.clock_gettime(Process::CLOCK_MONOTONIC) - beginning > 1500
+    sleep 0.2
+    GC.compact if GC.respond_to?(:compact)
+    compacted += 1
+  end
+  stop = true
+  threads.each(&:join)
+  took = Process.clock_gettime(Process::CLOCK_MONOTONIC) - beginning
+  path = Sdb.stop
+  [path, Sdb.status, took, compacted]
 end
-beginning = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-compacted = 0
-until Sdb.status[:scans] >= SAMPLES || Process.clock_gettime(Process::CLOCK_MONOTONIC) - beginning > 1500
-  sleep 0.2
-  GC.compact if GC.respond_to?(:compact)
-  compacted += 1
+
+# The figures of a ring recorded elsewhere, as Sdb.status would give them.
+figures = lambda do |ring|
+  counters = Sdb.open(ring).rings.first.counters
+  lost = counters.slice(:lost_torn, :lost_torn_top, :lost_gc).transform_keys { |k| k.to_s.delete_prefix("lost_").to_sym }
+  { ruby: Sdb.open(ring).rings.first.text["ruby"], scans: counters[:scans], thread_samples: counters[:thread_samples], lost: lost }
 end
-stop = true
-threads.each(&:join)
-took = Process.clock_gettime(Process::CLOCK_MONOTONIC) - beginning
-path = Sdb.stop
-status = Sdb.status
+
+path, status, took, compacted = ONLY == "check" ? [ARGV[0], figures.call(ARGV[0]), 0, 0] : record.call
+if ONLY == "record"
+  puts path
+  exit
+end
 ours = lambda { |name| name.match?(/Chain\d|Pair/) }
 said_unknown = ["(unknown)", "(unresolved)", "(not yet named)", "(no Ruby frames)"] # counted as such, no claim
 impossible = Hash.new(0)
