@@ -1,0 +1,25 @@
+# frozen_string_literal: true
+
+class ProductsController < ActionController::Base
+  def index
+    names = Rails.cache.fetch("names") { Product.order(:id).pluck(:name) }
+    render json: names
+  end
+
+  def show
+    render json: Product.find(params[:id]).name
+  end
+
+  def later
+    job = ReorderJob.perform_later(0.05)
+    render plain: job.job_id
+  end
+
+  def fail
+    raise KeyError, "on purpose"
+  end
+
+  def request_id
+    render plain: request.request_id
+  end
+end
