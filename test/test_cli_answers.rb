@@ -37,7 +37,7 @@ class CLIAnswersTest < Minitest::Test
 
   def test_functions_as_text_is_aligned_and_complete_when_piped
     out = sdb!("functions", RING).out
-    assert_match(/^wall 3\.00 s +3 threads +[\d,]+ samples$/, out)
+    assert_match(/^wall 3\.00 s +3 threads +[\d,]+ samples +of shop, pid 4242$/, out)
     assert_match(%r{UsersController#index  /app/users\.rb:10$}, out)
     refute_includes out, "\e["
     limited = with_env("LC_ALL" => "C") { sdb!("functions", "--limit", "2", RING).out.lines.drop(3) }
@@ -136,7 +136,7 @@ class CLIAnswersTest < Minitest::Test
     assert_match(/waited 120 ms for the GVL held by ReportsController#show, thread puma srv tp 002 in Integer#times/, out)
     assert_equal %w[open-1], json("slow", "--limit", "1", RING)["spans"].map { |s| s["id"] }
     assert_equal "slow-1", json("slow", "--metric", "gvl_wait", RING)["spans"].first["id"]
-    assert_includes sdb!("slow", "--min-duration", "10s", RING).out, "No requests or jobs"
+    assert_includes sdb!("slow", "--min-duration", "10s", RING).out, "no requests or jobs"
   end
 
   def test_request_covers_the_whole_span

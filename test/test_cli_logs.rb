@@ -88,7 +88,7 @@ class CLILogsTest < Minitest::Test
     out = sdb!("status", path).out
     assert_match(/^pid 11 .*layout not proven/, out)
     assert_includes out, "4.00 ms now, lengthened from 1.00 ms"
-    assert_includes out, "3 torn, 2.00 ms not observed"
+    assert_includes out, "3 stacks that moved while they were read, 2.00 ms not observed"
   end
 
   def test_status_takes_the_pid_of_a_dead_process_and_prefers_a_running_one

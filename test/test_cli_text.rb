@@ -2,6 +2,7 @@
 
 require_relative "test_helper"
 require "support/cli_helper"
+require "sdb/cli/losses"
 require "sdb/cli/table"
 require "sdb/cli/terminal"
 
@@ -78,5 +79,36 @@ class CLITextTest < Minitest::Test
 
   def test_a_table_is_cut_to_the_terminal
     assert_equal "  self  name\n1.00 s  Foo#a_ver…\n 12 ms  Bar#b\n", table(CLIHelper::FakeTerminal.new(18))
+  end
+
+  def test_of_a_name_and_its_place_the_begin_of_the_path_goes_first
+    terminal = Sdb::CLI::Terminal.new(CLIHelper::FakeTerminal.new(80), env: { "LANG" => "C.UTF-8" })
+    { 40 => "Foo#bar  /var/lib/gems/foo/lib/foo.rb:12", 30 => "Foo#bar  …ms/foo/lib/foo.rb:12",
+      17 => "Foo#bar", 5 => "Foo#…" }.each do |room, text|
+      assert_equal text, terminal.fit_place("Foo#bar", "/var/lib/gems/foo/lib/foo.rb:12", room)
+    end
+    assert_equal "…/foo.rb:12", terminal.fit_place("", "/var/lib/gems/foo/lib/foo.rb:12", 11)
+    assert_equal "Foo#bar", terminal.fit_place("Foo#bar", "", 7)
+  end
+
+  def test_columns_of_the_environment_are_the_width_of_a_terminal_and_of_nothing_else
+    narrow = { "COLUMNS" => "60" }
+    assert_equal [60, 80], [narrow, {}].map { |env| Sdb::CLI::Terminal.new(CLIHelper::FakeTerminal.new(80), env: env).width }
+    assert_nil Sdb::CLI::Terminal.new(StringIO.new, env: narrow).width
+  end
+
+  def test_losses_are_words
+    assert_nil Sdb::CLI::Losses.words({ torn: 0, gap_ns: 0 })
+    assert_equal "1 stack during GC, the newest frames of 1,234 stacks, 2.00 ms not observed",
+                 Sdb::CLI::Losses.words({ gc: 1, torn_top: 1234, gap_ns: 2_000_000 })
+  end
+
+  def test_a_process_is_called_by_its_service_or_its_script
+    entry = Struct.new(:service, :argv)
+    { [nil, %w[/usr/bin/ruby -I/x -w script.rb a]] => "ruby script.rb", [nil, ["ruby", "-e", "1"]] => "ruby 1",
+      ["shop", ["x"]] => "shop", [nil, []] => "", [nil, ["puma: cluster worker 0: 4242 [app]"]] => "puma: cluster worker 0: 4242 [app]",
+      [nil, ["bundle\e[0m", "/srv/app/bin/rails"]] => "bundle\\e[0m rails" }.each do |values, name|
+      assert_equal name, Text.program(entry.new(*values))
+    end
   end
 end

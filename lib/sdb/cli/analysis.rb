@@ -3,6 +3,7 @@
 require "stringio"
 require_relative "command"
 require_relative "filters"
+require_relative "losses"
 require_relative "progress"
 
 module Sdb
@@ -74,17 +75,24 @@ module Sdb
         save_page(path) { |page| Report::StackChart.render(request, page, title: title, roots: roots) }
       end
 
-      # A heading for text answers: "wall 54.0 s, 6 threads, 54,000 samples".
+      # A heading for text answers: "wall 54.0 s   6 threads   54,000 samples   of shop, pid 4242".
       def heading(profile, *parts)
-        out.puts terminal.paint(terminal.fit(parts.compact.join("   ")), :bold)
-        lost = profile.lost
-        return unless lost
+        out.puts terminal.paint(terminal.fit([*parts.compact, whose(profile)].join("   ")), :bold)
+        lost = Losses.words(profile.lost)
+        out.puts terminal.paint(terminal.fit("lost: #{lost}"), Losses.doubtful?(profile) ? :yellow : :dim) if lost
+      end
 
-        unseen = lost.to_h.select { |_, n| n.to_i.positive? }
-        return if unseen.empty?
+      def whose(profile)
+        rings = profile.rings
+        return "of #{rings.size} logs" if rings.size > 1
 
-        words = unseen.map { |k, n| k == :gap_ns ? "#{Text.duration(n)} not observed" : "#{Text.count(n)} #{k}" }
-        out.puts terminal.paint(terminal.fit("lost: #{words.join(", ")}"), :yellow)
+        ring = rings.first
+        "of #{Text.program(ring.entry)}, pid #{ring.pid}#{" (#{ring.state})" if ring.state == "dead"}"
+      end
+
+      # A function as the last cell of a row: what is too long loses the begin of its path first.
+      def place_cell(function)
+        [Text.clean(function.name), Text.place(function.path, function.line)]
       end
 
       def limit_option(parser, what, default)

@@ -44,11 +44,13 @@ module Sdb
       end
 
       def print_list(title, list, whole)
+        return out.puts("#{title}  #{terminal.paint("nothing that was seen", :dim)}") if list.empty?
+
         table = Table.new(terminal, [["total", :right], ["", :right], ["self", :right], [title, :left]])
         shown = limit_for(list.size, [terminal.height / 2 - 6, 8].max)
         list.first(shown).each do |f|
           table.row Text.duration(f.total_ns), Text.percent(f.total_ns, whole), Text.duration(f.self_ns),
-                    [Text.clean(f.name), Text.place(f.path, f.line)].reject(&:empty?).join("  ")
+                    place_cell(f)
         end
         table.print(out)
         more_note(list.size - shown)

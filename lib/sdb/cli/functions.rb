@@ -14,6 +14,14 @@ module Sdb
                "sdb functions --endpoint UsersController#index --percentile 99",
                "sdb functions --only-app           # time of gems and C code goes to the app's code"
 
+      # The first `limit` of what these logs hold, as part of what another command has to say.
+      #: (Array[String], Integer) -> void
+      def brief(paths, limit)
+        @limit = limit
+        @brief = true
+        run(paths)
+      end
+
       private
 
       def own_options(parser)
@@ -41,12 +49,11 @@ module Sdb
         functions = answer.functions
         shown = limit_for(functions.size, [terminal.height - 6, 10].max)
         functions.first(shown).each do |f|
-          place = Text.place(f.path, f.line)
           table.row Text.duration(f.self_ns), Text.percent(f.self_ns, answer.total_ns), Text.duration(f.total_ns),
-                    Text.percent(f.total_ns, answer.total_ns), [Text.clean(f.name), place].reject(&:empty?).join("  ")
+                    Text.percent(f.total_ns, answer.total_ns), place_cell(f)
         end
         table.print(out)
-        more_note(functions.size - shown)
+        more_note(functions.size - shown) unless @brief
       end
     end
   end

@@ -17,12 +17,12 @@ module Sdb
         rings = find_rings(arguments)
         return print_json({ schema: 1, rings: rings.map { |ring| ring.entry.to_h } }) || 0 if json?
 
-        table = Table.new(terminal, [["pid", :right], ["state", :left], ["service", :left], ["start", :left],
+        table = Table.new(terminal, [["pid", :right], ["state", :left], ["program", :left], ["start", :left],
                                      ["keeps", :right], ["file", :left]])
         rings.each do |ring|
           entry = ring.entry
-          table.row entry.pid, entry.state, Text.clean(entry.service || entry.argv.first(2).join(" "))[0, 24],
-                    Text.clock(entry.start), Text.duration(entry.retained_ns), Text.clean(entry.path),
+          table.row entry.pid, entry.state, Text.program(entry)[0, 24],
+                    Text.clock(entry.start), Text.duration(entry.retained_ns), ["", Text.clean(entry.path)],
                     styles: { 1 => state_color(entry.state) }
         end
         table.print(out)

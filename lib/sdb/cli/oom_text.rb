@@ -140,7 +140,7 @@ module Sdb
       def frames(frames)
         @out.puts "      (no Ruby frames)" if frames.empty?
         frames.last(@depth).reverse_each do |frame|
-          @out.puts @terminal.fit("      #{Text.clean(frame.name)}  #{Text.place(frame.path, frame.line)}".rstrip)
+          @out.puts @terminal.fit_place("      #{Text.clean(frame.name)}", Text.place(frame.path, frame.line))
         end
         left = frames.size - @depth
         @out.puts @terminal.paint("      #{@terminal.draw(:ellipsis)} #{left} more (--depth #{frames.size})", :dim) if left.positive?

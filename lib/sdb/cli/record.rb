@@ -132,11 +132,11 @@ module Sdb
 
       def top(logs)
         require_relative "functions"
-        Functions.call(["--limit", TOP.to_s, *logs], out: err, err: err)
+        Functions.new(out: err, err: err).brief(logs, TOP)
         where = (@output || logs.size == 1 ? logs : [File.dirname(logs.first)]).map { |path| Shellwords.escape(path) }.join(" ")
         err.puts
         err.puts "More:"
-        %w[flamegraph tree threads slow].each { |command| err.puts "  sdb #{command} #{where}" }
+        %w[functions flamegraph tree threads slow].each { |command| err.puts "  sdb #{command} #{where}" }
       end
     end
   end

@@ -86,15 +86,12 @@ module Sdb
           base = call.parent ? indent.fetch(call.parent) : 0
           indent[call] = shown_children[call.parent&.object_id].size > 1 ? base + 1 : base
           table.row Text.duration(waterfall.offset_ns(call)), Text.duration(call.duration_ns),
-                    waterfall.bar(call, terminal).rstrip.ljust(Waterfall::BAR), call_text(call, indent[call])
+                    waterfall.bar(call, terminal).rstrip.ljust(Waterfall::BAR),
+                    ["#{"  " * indent[call]}#{Text.clean(call.name)}", Text.place(call.path, call.line)]
         end
         table.print(out)
         left_out = waterfall.calls(min_ns: 0).size - shown.size
         more_note(left_out, "--min 0") if left_out.positive?
-      end
-
-      def call_text(call, indent)
-        "#{"  " * indent}#{Text.clean(call.name)}  #{Text.place(call.path, call.line)}".rstrip
       end
 
       def list_runs(request)

@@ -37,18 +37,22 @@ module Sdb
       end
 
       def show(profile, spans)
-        heading(profile, "#{spans.size} slowest of #{Text.duration(profile.duration_ns)}")
-        if spans.empty?
-          out.puts
-          out.puts "No requests or jobs in this part of the log. Spans come with sdb/auto in Rails and Rack, or Sdb.span."
-          return
-        end
+        return show_none(profile) if spans.empty?
+
+        heading(profile, spans.size == 1 ? "the slowest" : "the #{spans.size} slowest", "in #{Text.duration(profile.duration_ns)}")
         out.puts
         summarize(spans)
         table = Table.new(terminal, [*%w[wall cpu gvl_wait blocked gc allocs status].map { |n| [n, :right] },
                                      ["start", :left], ["id", :left], ["name", :left]])
         spans.each { |span| row(table, span) }
         table.print(out)
+      end
+
+      def show_none(profile)
+        heading(profile, "no requests or jobs", "in #{Text.duration(profile.duration_ns)}")
+        out.puts
+        out.puts "Requests and jobs are known by themselves with sdb/auto under Rails, Rack, Sidekiq and Active Job;"
+        out.puts "anything else with Sdb.span(\"name\") { }."
       end
 
       # One line an endpoint when there are several.

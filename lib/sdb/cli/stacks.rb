@@ -32,7 +32,8 @@ module Sdb
       end
 
       def show(profile, answer)
-        out.puts terminal.paint("at #{Text.clock(answer.at)}, #{Text.plural(answer.threads.size, "thread")}", :bold)
+        ended = profile.rings.size == 1 && profile.rings.first.state == "dead" ? "   the process is dead" : ""
+        out.puts terminal.paint("at #{Text.clock(answer.at)}   #{Text.plural(answer.threads.size, "thread")}#{ended}", :bold)
         now = rel_times(profile, answer.at)
         answer.threads.each do |thread|
           out.puts
@@ -64,7 +65,7 @@ module Sdb
         out.puts "    (no Ruby frames)" if frames.empty?
         shown = @depth ? frames.last(@depth) : frames
         shown.reverse_each do |frame|
-          out.puts terminal.fit("    #{Text.clean(frame.name)}  #{Text.place(frame.path, frame.line)}".rstrip)
+          out.puts terminal.fit_place("    #{Text.clean(frame.name)}", Text.place(frame.path, frame.line))
         end
         left = frames.size - shown.size
         out.puts terminal.paint("    #{terminal.draw(:ellipsis)} #{left} more", :dim) if left.positive?

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "losses"
 require_relative "rings"
 
 module Sdb
@@ -20,26 +21,27 @@ module Sdb
           next print_json(ring.status) if json?
 
           out.puts if n.positive?
-          show(ring.status)
+          show(ring)
         end
         0
       end
 
       def json_note = "one document a process, a line each"
 
-      def show(status)
+      def show(ring)
+        status = ring.status
         out.puts "#{terminal.paint("pid #{status.pid}", :bold)}  #{terminal.paint(status.state, *state_color(status.state))}" \
                  "#{status.reason ? ": #{Text.clean(status.reason)}" : ""}"
-        facts(status).each { |name, text| out.puts terminal.fit("  #{name.ljust(9)} #{text}") }
+        facts(ring, status).each { |name, text| out.puts terminal.fit("  #{name.ljust(9)} #{text}") }
         status.warnings.each { |line| out.puts terminal.paint("  warning   #{Text.clean(line)}", :yellow) }
       end
 
-      def facts(status)
+      def facts(ring, status)
         {
           "ruby" => Text.clean(status.ruby), "ring" => ring_fact(status), "interval" => interval_fact(status),
           "ticks" => ticks_fact(status), "threads" => "#{status.threads[:live]} live, #{status.threads[:seen]} seen",
           "names" => "#{Text.count(status.symbols[:count])}, #{Text.count(status.symbols[:recycled])} recycled",
-          "lost" => lost_fact(status.lost), "cost" => cost_fact(status)
+          "lost" => Losses.words(status.lost) || "nothing", "cost" => cost_fact(ring, status.cost)
         }
       end
 
@@ -60,16 +62,9 @@ module Sdb
         "#{Text.count(status.ticks)}, #{late} late; #{Text.count(status.thread_samples)} thread samples"
       end
 
-      def lost_fact(lost)
-        seen = lost.select { |_, n| n.to_i.positive? }
-        return "nothing" if seen.empty?
-
-        seen.map { |name, n| name == :gap_ns ? "#{Text.duration(n)} not observed" : "#{Text.count(n)} #{name}" }.join(", ")
-      end
-
-      def cost_fact(status)
-        cost = status.cost
-        "#{Text.duration(cost[:cpu_ns])} CPU, #{Text.duration(cost[:gvl_ns])} with the GVL, #{Text.bytes(cost[:rss_bytes])} memory"
+      def cost_fact(ring, cost)
+        share = ring.end_ns.positive? ? " (#{Text.percent(cost[:cpu_ns], ring.end_ns)} of a core)" : ""
+        "#{Text.duration(cost[:cpu_ns])} CPU#{share}, #{Text.duration(cost[:gvl_ns])} with the GVL, #{Text.bytes(cost[:rss_bytes])} memory"
       end
     end
   end

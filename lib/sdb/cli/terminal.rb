@@ -26,12 +26,12 @@ module Sdb
         tty? && @env["NO_COLOR"].to_s.empty? && @env["TERM"] != "dumb"
       end
 
-      # Columns of the terminal, nil where text has no width.
+      # Columns of the terminal ($COLUMNS, where it is exported, as people set it), nil where text has no width.
       #: () -> Integer?
       def width
         return unless tty?
 
-        columns = size&.last.to_i
+        columns = [@env["COLUMNS"].to_i, size&.last.to_i].find(&:positive?).to_i
         columns.positive? ? columns : 80
       end
 
@@ -59,6 +59,19 @@ module Sdb
 
         mark = draw(:ellipsis)
         room > mark.length ? text[0, room - mark.length] + mark : text[0, [room, 0].max]
+      end
+
+      # A name and where it is. What is too much goes from the front of the place: its end tells most.
+      #: (String, String, ?Integer?) -> String
+      def fit_place(name, place, room = width)
+        text = [name, place].reject(&:empty?).join("  ")
+        return text if room.nil? || text.length <= room
+
+        mark = draw(:ellipsis)
+        left = room - (name.empty? ? 0 : name.length + 2) - mark.length
+        return fit(name.empty? ? place : name, room) if place.empty? || left < 8
+
+        [name, mark + place[-left..]].reject(&:empty?).join("  ")
       end
 
       private

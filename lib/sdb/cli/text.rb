@@ -78,6 +78,16 @@ module Sdb
         line.to_i.positive? ? "#{clean(path)}:#{line}" : clean(path)
       end
 
+      # What a process is called: its service, else "ruby script.rb" of its command line.
+      #: (Ring::Entry) -> String
+      def program(entry)
+        return clean(entry.service) if entry.service
+
+        command, *arguments = entry.argv
+        words = [command, arguments.find { |argument| !argument.start_with?("-") }].compact
+        clean(words.map { |word| word.start_with?("/") ? File.basename(word) : word }.join(" "))
+      end
+
       # RFC 3339 -> local "2026-08-01 14:05:10"
       #: (String?) -> String
       def clock(instant)

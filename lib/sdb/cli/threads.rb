@@ -27,21 +27,37 @@ module Sdb
       def show(profile, answer)
         heading(profile, Text.plural(answer.threads.size, "thread"))
         out.puts
-        columns = %w[pid tid life running gvl_wait blocked gc cpu unknown].map { |name| [name, :right] }
-        table = Table.new(terminal, [*columns, ["thread", :left]])
-        sorted(answer.threads).each { |thread| row(table, thread) }
+        columns = columns_for(answer.threads)
+        table = Table.new(terminal, [*columns.map { |name| [name, :right] }, ["thread", :left]])
+        sorted(answer.threads).each { |thread| row(table, thread, columns) }
         table.print(out)
         return unless answer.threads.any? { |t| t.states == "inferred" }
 
-        out.puts terminal.paint("* states inferred from the CPU clock: this Ruby does not tell", :dim)
+        out.puts terminal.paint("* states inferred from the CPU clock: who waits for the GVL shows as blocked", :dim)
       end
 
-      def row(table, thread)
-        times = %i[running_ns gvl_wait_ns blocked_ns gc_ns cpu_ns unknown_ns].map { |f| Text.duration(thread.public_send(f)) }
+      # Those that tell anything here: a terminal is not wide.
+      def columns_for(threads)
+        columns = %w[pid tid life running gvl_wait blocked gc cpu unknown]
+        columns.delete("pid") if threads.map(&:pid).uniq.size == 1
+        columns.delete("unknown") if threads.all? { |t| t.unknown_ns.to_i.zero? }
+        columns
+      end
+
+      STYLES = { "running" => :green, "gvl_wait" => :red, "blocked" => :blue, "gc" => :magenta }.freeze
+
+      def row(table, thread, columns)
         life = thread.end_ns && thread.start_ns ? thread.end_ns - thread.start_ns : nil
-        table.row thread.pid, thread.tid, Text.duration(life), *times,
-                  "#{Text.clean(thread.name || "-")}#{thread.states == "inferred" ? " *" : ""}",
-                  styles: { 3 => :green, 4 => :red, 5 => :blue, 6 => :magenta }
+        cells = columns.map do |name|
+          case name
+          when "pid", "tid" then thread.public_send(name)
+          when "life" then Text.duration(life)
+          when "gvl_wait" then thread.states == "inferred" ? "-" : Text.duration(thread.gvl_wait_ns)
+          else Text.duration(thread.public_send(:"#{name}_ns"))
+          end
+        end
+        styles = columns.each_index.to_h { |i| [i, STYLES[columns[i]]] }.compact
+        table.row(*cells, "#{Text.clean(thread.name || "-")}#{thread.states == "inferred" ? " *" : ""}", styles: styles)
       end
 
       # In order of birth, or by the metric asked for.

@@ -79,9 +79,9 @@ module Sdb
       end
 
       def head(screen, profile, every)
-        names = profile.rings.map { |ring| "#{ring.text["service"] || "pid"} #{ring.pid} #{ring.state}" }
+        names = profile.rings.map { |ring| "#{Text.program(ring.entry)}, pid #{ring.pid}, #{ring.state}" }
         screen.puts terminal.paint(terminal.fit("#{Time.now.strftime("%H:%M:%S")}  last #{Text.duration(every)}  " \
-                                                "#{Text.clean(names.join(", "))}"), :bold)
+                                                "#{names.first(4).join("; ")}#{"; #{names.size - 4} more" if names.size > 4}"), :bold)
         screen.puts
       end
 
@@ -100,7 +100,7 @@ module Sdb
         table = Table.new(terminal, [["self", :right], ["total", :right], ["function (#{functions.metric})", :left]])
         functions.functions.first(rows).each do |f|
           table.row Text.percent(f.self_ns, functions.total_ns), Text.percent(f.total_ns, functions.total_ns),
-                    [Text.clean(f.name), Text.place(f.path, f.line)].reject(&:empty?).join("  ")
+                    place_cell(f)
         end
         table
       end
