@@ -2,7 +2,7 @@
  *
  * gvl.c - see gvl.h. Hook facts (thread which runs them, order, what is set): VM_ACCESS.md.
  */
-#define _GNU_SOURCE
+#define _GNU_SOURCE 1 /* as ruby.h has it */
 #include "vm/gvl.h"
 
 #include <ruby/debug.h>

@@ -2,7 +2,7 @@
  *
  * scanner.c - the scanner's loop: pacing, the ticks, parking. See scanner.h.
  */
-#define _GNU_SOURCE
+#define _GNU_SOURCE 1 /* as ruby.h has it */
 #include "vm/scanner.h"
 
 #include <linux/futex.h>
