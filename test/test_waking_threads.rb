@@ -25,4 +25,14 @@ class TestWakingThreads < Minitest::Test
     assert_operator times.fetch("RecordingHelper#burn"), :>, ROUNDS * 30_000_000 * 0.9, times.inspect
     assert_operator times.fetch("TestWakingThreads#rest", 0), :<, ROUNDS * 30_000_000 * 0.08, times.inspect
   end
+
+  # Born at any moment of a tick, asleep from then on, looked at rarely, ended between two looks.
+  def test_a_thread_that_only_sleeps_is_blocked_from_its_birth_to_its_end
+    profile = record do
+      Array.new(40) { |i| Thread.new { sleep 0.3 }.tap { sleep 0.002 + i * 0.0001 } }.each(&:join)
+    end
+    sleepers = profile.threads.threads.reject { |t| t.name == "main" }
+    assert_equal 40, sleepers.size
+    assert_empty sleepers.select { |t| t.running_ns > 30_000_000 || t.blocked_ns < 250_000_000 }
+  end
 end

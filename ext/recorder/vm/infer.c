@@ -69,14 +69,18 @@ sdb_infer_state(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *
     *ran = false;
     bool first = scan->seen_cpu_ns == 0;
     if (scan->stack_due || scan->inferred_state == SDB_RUNNING) sc->inferred_running = true; /* look again next tick */
-    if (!first && !scan->stack_due && sc->now_ns < scan->next_check_ns && !sc->look_at_all) return false;
-    if (!first && sc->look_at_all && scan->checked_ns == sc->now_ns) return false; /* was due, too */
+    /* what is written all the same must say how long it has been blocked */
+    bool due = scan->stack_due || sc->now_ns >= scan->next_check_ns || sc->look_at_all || sc->last_tick ||
+               scan->sample_chunk != sdb_ring_writer_chunk(sc->writer);
+    if (!first && (!due || scan->checked_ns == sc->now_ns)) return false;
     uint64_t cpu = out->tid ? sdb_clock_ns(sdb_thread_cpu_clock((uint32_t)out->tid)) : 0;
     uint64_t used = first ? 0 : cpu - scan->seen_cpu_ns;
+    /* it may be born after this tick began */
+    uint64_t since = sc->now_ns > scan->checked_ns ? sc->now_ns - scan->checked_ns : 0;
     /* while it was not asked, its clock stood (see sdb_infer_unexplained) */
     uint64_t quiet = !first && sc->previous_ns > scan->checked_ns ? sc->previous_ns - scan->checked_ns : 0;
-    if (sc->now_ns - scan->checked_ns < quiet + used) quiet = 0;
-    uint64_t elapsed = sc->now_ns - scan->checked_ns - quiet;
+    if (since < quiet + used) quiet = 0;
+    uint64_t elapsed = since - quiet;
     scan->inferred_blocked_ns += quiet;
     scan->seen_cpu_ns = cpu;
     if (!sc->look_at_all) sc->explained_cpu_ns += used;

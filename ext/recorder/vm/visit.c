@@ -146,6 +146,10 @@ totals_at_end(const struct sdb_scanner *sc, const struct sdb_slot *slot, const s
     uint64_t clock = sdb_load_relaxed(&slot->end_cpu_ns);
     if (!clock || (sc->exact && !sdb_thread_view(slot, &v))) return false;
     if (scan->tid && scan->tid != (uint32_t)v.tid) return false; /* another native thread's clock */
+    if (!sc->exact && scan->seen_cpu_ns && end_ns > scan->checked_ns) { /* since the last look, as infer.c has it */
+        uint64_t used = clock > scan->seen_cpu_ns ? clock - scan->seen_cpu_ns : 0, elapsed = end_ns - scan->checked_ns;
+        if (elapsed > 2 * used) v.blocked_ns += elapsed - used;
+    }
     memset(out, 0, sizeof *out);
     out->cpu_ns = clock - (scan->tid ? scan->cpu_base_ns : sdb_load_relaxed(&slot->begin_cpu_ns));
     fill_times(sc, scan, &v, end_ns, out);
