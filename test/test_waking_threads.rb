@@ -12,6 +12,8 @@ class TestWakingThreads < Minitest::Test
 
   def rest = sleep(0.06)
 
+  def sleeper = Thread.new { sleep 0.3 }.tap { |thread| thread.name = "sleeper" }
+
   def rounds
     ROUNDS.times do
       rest
@@ -29,9 +31,9 @@ class TestWakingThreads < Minitest::Test
   # Born at any moment of a tick, asleep from then on, looked at rarely, ended between two looks.
   def test_a_thread_that_only_sleeps_is_blocked_from_its_birth_to_its_end
     profile = record do
-      Array.new(40) { |i| Thread.new { sleep 0.3 }.tap { sleep 0.002 + i * 0.0001 } }.each(&:join)
+      Array.new(40) { |i| sleeper.tap { sleep(0.002 + (i * 0.0001)) } }.each(&:join)
     end
-    sleepers = profile.threads.threads.reject { |t| t.name == "main" }
+    sleepers = profile.threads.threads.select { |t| t.name == "sleeper" }
     assert_equal 40, sleepers.size
     assert_empty sleepers.select { |t| t.running_ns > 30_000_000 || t.blocked_ns < 250_000_000 }
   end
