@@ -1,0 +1,171 @@
+# frozen_string_literal: true
+
+# What a recording costs. Each round runs every case once, one after another, so that what the machine does meanwhile
+# hits all of them; printed are the medians over the rounds and the lowest and highest.
+#   ruby -Ilib test/bench/cost.rb [ROUNDS] [SECONDS]      (rake bench:cost; smaller figures for a smoke test)
+# Cases run in processes of their own. CPU is counted in ns by the kernel (schedstat), not in seconds of a clock.
+require "json"
+require "rbconfig"
+require "tmpdir"
+
+module Cost
+  LIB = File.expand_path("../../lib", __dir__)
+  SCANNER = "sdb scanner"
+  module_function
+
+  def clock(id = Process::CLOCK_MONOTONIC) = Process.clock_gettime(id, :nanosecond)
+
+  # [CPU ns, voluntary switches] of the thread with that name, of this process.
+  def thread_figures(name)
+    dir = Dir["/proc/self/task/*"].find { |d| File.read("#{d}/comm").strip == name } or return [0, 0]
+    [File.read("#{dir}/schedstat").split[0].to_i, File.read("#{dir}/status")[/^voluntary_ctxt_switches:\s+(\d+)/, 1].to_i]
+  end
+
+  def tid_of(name) = Dir["/proc/self/task/*"].find { |d| File.read("#{d}/comm").strip == name }&.then { |d| File.basename(d) }
+
+  def start(**options)
+    require "sdb"
+    recorder = Sdb.start(dir: Dir.mktmpdir("sdb-cost"), ring: 16 << 20, max_cpu: 0, **options)
+    abort recorder.reason unless recorder.running?
+    at_exit { FileUtils.rm_rf(File.dirname(recorder.path.to_s)) }
+  end
+
+  def deep(n, &work) = n.zero? ? work.call : deep(n - 1, &work)
+  def leaf(x) = x + 1
+
+  # threads that stand at `depth` and either work or sleep
+  def crowd(threads, depth, busy)
+    threads.times.map do
+      Thread.new { deep(depth) { busy ? loop { 50.times { |i| leaf(i) } } : sleep } }
+    end
+  end
+
+  # The scanner's own CPU a second, and what it wrote.
+  def scanner(threads, depth, busy, seconds)
+    start
+    crowd(threads, depth, busy)
+    sleep 0.3
+    before, switches = thread_figures(SCANNER)
+    status, began = Sdb.status, clock
+    sleep seconds
+    after, switches_after = thread_figures(SCANNER)
+    took = (clock - began) / 1e9
+    Sdb.stop
+    done = Sdb.status
+    samples = done[:thread_samples] - status[:thread_samples]
+    counters = Sdb::Ring.read(done[:ring]).counters
+    { cpu: (after - before) / took, wakeups: (switches_after - switches) / took,
+      bytes_a_thread_sample: samples.positive? ? counters[:bytes_written] / done[:thread_samples].to_f : 0,
+      bytes_a_record: counters[:bytes_written] / [counters[:sample_records], 1].max.to_f }
+  end
+
+  # Share of its speed that a spinning thread loses, scanner on that core or on another: slices with and without.
+  def displaced(same_core, seconds)
+    require "sdb"
+    dir = Dir.mktmpdir("sdb-cost")
+    system("taskset", "-p", "-c", "0", Process.pid.to_s, out: File::NULL) or return { lost: 0.0 }
+    work = lambda do |ns|
+      till, n = clock + ns, 0
+      (n += 1; 500.times { |i| leaf(i) }) while clock < till
+      n
+    end
+    lost = Array.new([(seconds / 0.3).round, 4].max) do
+      Sdb.start(dir: dir, ring: 4 << 20, max_cpu: 0, interval: 0.001)
+      tid = tid_of(SCANNER)
+      system("taskset", "-p", "-c", same_core ? "0" : "1", tid, out: File::NULL)
+      with = work.call(100_000_000)
+      Sdb.stop
+      without = work.call(100_000_000)
+      1 - with / without.to_f
+    end
+    FileUtils.rm_rf(dir)
+    { lost: lost.sort[lost.size / 2] * 100 }
+  end
+
+  # GVL time that naming 1000 new methods takes.
+  def naming
+    start(interval: 0.0001)
+    3.times do |round|
+      eval(Array.new(400) { |i| "def cost_#{round}_#{i}(n) = n.zero? ? sleep(0.0004) : cost_#{round}_#{i}(n - 1)" }.join("\n"), TOPLEVEL_BINDING)
+      400.times { |i| TOPLEVEL_BINDING.receiver.send("cost_#{round}_#{i}", 2) }
+    end
+    sleep 0.3
+    Sdb.stop
+    status = Sdb.status
+    { gvl_ns_a_1000_methods: status[:cost][:gvl_ns] * 1000.0 / [status[:symbols][:count], 1].max, named: status[:symbols][:count] }
+  end
+
+  def empty_loop(seconds)
+    dir = Dir.mktmpdir("sdb-cost")
+    system(ENV.fetch("CC", "cc"), "-O1", "#{__dir__}/empty_loop.c", "-o", "#{dir}/loop", exception: true)
+    cpu, ticks = IO.popen(["#{dir}/loop", seconds.to_s], &:read).split.map(&:to_f)
+    FileUtils.rm_rf(dir)
+    { cpu: cpu, wakeups: ticks }
+  end
+
+  def cases(seconds)
+    grid = [0, 1, 8, 100].product([10, 150, 1000], [true, false])
+    grid.reject! { |threads, depth, busy| threads.zero? && (depth != 10 || busy) }
+    [[:empty_loop, seconds]] + grid.map { |t, d, b| [:scanner, t, d, b, seconds] } +
+      [[:scanner, 1000, 10, false, seconds], [:displaced, true, seconds], [:displaced, false, seconds], [:naming]]
+  end
+
+  def label(kind, *rest)
+    case kind
+    when :empty_loop then "an empty 1 kHz loop"
+    when :scanner then "#{rest[0]} threads#{", depth #{rest[1]}, #{rest[2] ? "busy" : "idle"}" if rest[0].positive?}"
+    when :displaced then "a spinning app, scanner on #{rest[0] ? "its own" : "another"} core"
+    when :naming then "naming new methods"
+    end
+  end
+
+  def drive(rounds, seconds)
+    results = Hash.new { |h, k| h[k] = [] }
+    rounds.times do |round|
+      cases(seconds).each do |one|
+        $stderr.print("\rround #{round + 1}/#{rounds}: #{label(*one)}".ljust(79)) if $stderr.tty?
+        out = IO.popen([RbConfig.ruby, "-I#{LIB}", __FILE__, "case", JSON.generate(one)], err: File::NULL, &:read)
+        results[one] << JSON.parse(out, symbolize_names: true)
+      end
+    end
+    $stderr.print("\r#{" " * 79}\r") if $stderr.tty?
+    report(results)
+  end
+
+  def spread(values, unit, scale = 1.0)
+    sorted = values.map { |v| v / scale }.sort
+    format("%9.2f %s [%.2f .. %.2f]", sorted[sorted.size / 2], unit, sorted.first, sorted.last)
+  end
+
+  def report(results)
+    floor = results.find { |one, _| one[0] == :empty_loop }.last.map { |r| r[:cpu] }.sort
+    floor = floor[floor.size / 2]
+    puts "Ruby #{RUBY_VERSION}, #{results.values.first.size} rounds; median [lowest .. highest]"
+    results.each do |one, rows|
+      name = label(*one).ljust(44)
+      if rows[0][:cpu]
+        cpu = rows.map { |r| r[:cpu] }
+        relative = cpu.sort[cpu.size / 2] / floor
+        puts "#{name} #{spread(cpu, "ms CPU/s", 1e6)}  #{format("%.2f x the empty loop", relative)}, " \
+             "#{rows[0][:wakeups].round} wake-ups/s#{format(", %.2f bytes a thread-sample", rows[0][:bytes_a_thread_sample]) if rows[0][:bytes_a_thread_sample]}" \
+             "#{format(", %.1f a record", rows[0][:bytes_a_record]) if rows[0][:bytes_a_record]}"
+      elsif rows[0][:lost]
+        puts "#{name} #{spread(rows.map { |r| r[:lost] }, "% slower")}"
+      else
+        puts "#{name} #{spread(rows.map { |r| r[:gvl_ns_a_1000_methods] }, "ms of GVL per 1000", 1e6)}, #{rows[0][:named]} named"
+      end
+    end
+  end
+end
+
+if ARGV[0] == "case"
+  require "fileutils"
+  $LOAD_PATH.unshift Cost::LIB
+  require "sdb/ring"
+  kind, *rest = JSON.parse(ARGV[1])
+  puts JSON.generate(Cost.send(kind, *rest))
+  $stdout.flush
+  exit!(0) if kind == "scanner" # its threads never end
+else
+  Cost.drive(Integer(ARGV[0] || 5), Float(ARGV[1] || 2))
+end
