@@ -49,10 +49,12 @@ module Sdb
 
     # Opens ring files, dumps or directories; see sdb/open.rb, which takes this method's place when first called.
     #: (*String) -> Profile ! NoRingError
-    def open(*paths, **options)
-      singleton_class.send(:remove_method, :open)
-      require_relative "sdb/open"
-      open(*paths, **options)
+    unless method_defined?(:open, false) # sdb/open was loaded first
+      def open(*paths, **options)
+        singleton_class.send(:remove_method, :open)
+        require_relative "sdb/open"
+        open(*paths, **options)
+      end
     end
 
     # Whether sdb/auto records and arranged the app's frameworks (sdb/integrations.rb).
@@ -61,10 +63,12 @@ module Sdb
 
     # Whether this process and host can be profiled; see sdb/doctor.rb, which takes this method's place when first called.
     #: (?measure: bool) -> Hash[Symbol, untyped]
-    def doctor(**options)
-      singleton_class.send(:remove_method, :doctor)
-      require_relative "sdb/doctor"
-      doctor(**options)
+    unless method_defined?(:doctor, false)
+      def doctor(**options)
+        singleton_class.send(:remove_method, :doctor)
+        require_relative "sdb/doctor"
+        doctor(**options)
+      end
     end
   end
 end

@@ -18,5 +18,5 @@ for program in "$@"; do
     fi
     printf '%-24s %s (exit %s)\n' "$(basename "$program")" "$(printf '%s\n' "$output" | tail -n 1)" $code
 done
-echo "C tests: $passed programs passed, $failed failed, $skipped skipped"
+echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed -eq 0 ]

@@ -81,10 +81,10 @@ imemo_type(uint64_t value, uint64_t words[3])
 }
 
 /* rb_callable_method_entry_t.def and rb_method_definition_struct: type in the low four bits, 0 an iseq method, and
- * body.iseq.iseqptr (method.h, 3.1 to 4.0). Believed only as long as the pairs that the symbolizer
- * proved by their names agree. */
+ * body.iseq.iseqptr (method.h, 3.1 to 4.0). Believed when so many pairs that the symbolizer proved by
+ * their names agree. */
 enum { ENTRY_DEF_OFF = 16, DEF_TYPE_MASK = 15, DEF_ISEQ_OFF = 8, PAIRS_NEEDED = 16 };
-static uint64_t pairs_agreed, pairs_refuted; /* shared: atomic; written by the symbolizer */
+static uint64_t pairs_agreed; /* shared: atomic; written by the symbolizer */
 
 /* 1 the entry is of this iseq, 0 of another, -1 cannot be told. */
 static int
@@ -99,17 +99,15 @@ entry_is_of(uint64_t method_entry, uint64_t iseq)
 void
 sdb_frame_learn_pair(uint64_t iseq, uint64_t method_entry)
 {
-    int is = entry_is_of(method_entry, iseq);
-    if (is == 1) sdb_add_relaxed(&pairs_agreed, 1);
-    if (is == 0) sdb_add_relaxed(&pairs_refuted, 1);
+    /* what disagrees says nothing: an eval in a method has the method's entry and name, and an iseq of its own */
+    if (entry_is_of(method_entry, iseq) == 1) sdb_add_relaxed(&pairs_agreed, 1);
 }
 
-bool
-sdb_frame_pair_contradicts(uint64_t iseq, uint64_t method_entry)
+/* True when the entry is known to be another iseq's. */
+static bool
+contradicts(uint64_t method_entry, uint64_t iseq)
 {
-    /* a few refutations are pairs that were read wrongly; many would mean that the offsets are wrong */
-    uint64_t agreed = sdb_load_relaxed(&pairs_agreed), refuted = sdb_load_relaxed(&pairs_refuted);
-    return agreed >= PAIRS_NEEDED && refuted * 8 < agreed && entry_is_of(method_entry, iseq) == 0;
+    return sdb_load_relaxed(&pairs_agreed) >= PAIRS_NEEDED && entry_is_of(method_entry, iseq) == 0;
 }
 
 /* What ep[-2] of a METHOD frame means: a method entry, or an svar that holds it. false: unreadable, or of another
@@ -133,7 +131,7 @@ resolve_me(const struct sdb_code_table *codes, uint64_t iseq, bool own, uint64_t
     }
     if (type < 0) return false;
     *ment = type == IMEMO_MENT ? me : 0;
-    return !own || !*ment || !sdb_frame_pair_contradicts(iseq, *ment);
+    return !own || !*ment || !contradicts(*ment, iseq);
 }
 
 /* The method a block stands in, by walking its environments. false: one was seen mid-change. */

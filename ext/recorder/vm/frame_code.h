@@ -47,11 +47,9 @@ uint64_t sdb_frame_method_entry(const struct sdb_stack *s, uint64_t ep);
 /* True when the frame's ep still shows the same three words. */
 bool sdb_frame_words_hold(const struct sdb_stack *s, const struct sdb_raw_frame *f);
 
-/* Shows it one (iseq, method entry) that belong together. After some, and none that contradicts, sdb_frame_codes
+/* Shows it one (iseq, method entry) that belong together. After some, sdb_frame_codes
  * asks a method entry for its own iseq before it believes a pair it never saw, so that a frame read from two calls
  * in turn is recognised at once. Runs on: symbolizer, GVL. */
 void sdb_frame_learn_pair(uint64_t iseq, uint64_t method_entry);
-/* True when the entry is known to be another iseq's. Runs on: any. */
-bool sdb_frame_pair_contradicts(uint64_t iseq, uint64_t method_entry);
 
 #endif

@@ -221,10 +221,7 @@ sdb_symbol_make(const struct sdb_layout *layout, const struct sdb_young *young)
         if (!NIL_P(theirs) && same_string(label, mine) && !same_string(mine, theirs)) {
             return build(&s, &name, &path, &class, runs);
         }
-        if (!NIL_P(theirs) && same_string(label, mine)) {
-            sdb_frame_learn_pair(young->iseq, (uint64_t)ment);
-            if (sdb_frame_pair_contradicts(young->iseq, (uint64_t)ment)) return build(&s, &name, &path, &class, runs);
-        }
+        if (!NIL_P(theirs) && same_string(label, mine)) sdb_frame_learn_pair(young->iseq, (uint64_t)ment);
     }
     VALUE frame = iseq ? iseq : ment;
     if (iseq) {
