@@ -40,6 +40,12 @@ class CLIWaterfallTest < Minitest::Test
     assert_equal %w[main a b], waterfall.calls(min_ns: 0, depth: 2).map(&:name)
   end
 
+  def test_calls_that_only_lead_to_another_are_counted
+    waterfall = waterfall(0, [10, "running", "main a b c mine d e f"], [10, "blocked", "main a b c mine d e g h"])
+    kept = waterfall.essential(waterfall.calls(min_ns: 0)) { |call| call.name == "mine" }
+    assert_equal [["main", 3], ["mine", 0], ["d", 0], ["e", 0], ["f", 0], ["g", 0], ["h", 0]], kept.map { |call, n| [call.name, n] }
+  end
+
   def test_recursion_deeper_than_rubys_own_stack_is_no_problem
     deep = (["f"] * 9_000).join(" ")
     assert_equal 9_000, waterfall(0, [1, "running", deep], [1, "blocked", deep]).calls(min_ns: 0).size

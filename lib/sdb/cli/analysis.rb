@@ -90,6 +90,9 @@ module Sdb
         "of #{Text.program(ring.entry)}, pid #{ring.pid}#{" (#{ring.state})" if ring.state == "dead"}"
       end
 
+      # On Ruby 3.1 nobody knows who waited for the GVL.
+      def inferred?(profile) = profile.thread_infos.any? { |thread| thread.states == "inferred" }
+
       # A function as the last cell of a row: what is too long loses the begin of its path first.
       def place_cell(function)
         [Text.clean(function.name), Text.place(function.path, function.line)]

@@ -10,7 +10,7 @@ module Sdb
       summary "one request or job: what it did over time"
       usage "[options] ID [RING...]"
       examples "sdb request 5f3c9a2e            # calls of 1 % of the time and more",
-               "sdb request 5f3c9a2e --min 0   # all of them",
+               "sdb request 5f3c9a2e --all     # all of them, also those on the way to others",
                "sdb request 5f3c9a2e --runs    # each stretch with its state",
                "sdb request 5f3c9a2e --html    # as a page with a time line, to request.html"
 
@@ -18,6 +18,7 @@ module Sdb
 
       def own_options(parser)
         parser.on("--min TIME", "leave out shorter calls, as 1ms (1 % of the request)") { |v| @min_ns = shortest(v) }
+        parser.on("--all", "every call, also those that only led to another") { @all = true }
         parser.on("--depth N", "at most so many levels of calls") { |v| @depth = whole(v, "--depth") }
         parser.on("--runs", "list the stretches instead of calls") { @runs = true }
         parser.on("--html", "the stack chart as one HTML file (request.html, or -o)") { @output ||= "request.html" }
@@ -54,9 +55,9 @@ module Sdb
         heading(profile, Text.clean(request.name), Text.clean(request.id), ending, Text.clock(request.start))
         out.puts terminal.fit("#{request.kind}, pid #{request.pid} thread #{request.tid}#{tags(request.tags)}")
         out.puts
-        out.puts sums(request)
+        out.puts sums(profile, request)
         out.puts
-        @runs ? list_runs(request) : draw(request)
+        @runs ? list_runs(request) : draw(profile, request)
         show_holders(request)
       end
 
@@ -64,34 +65,47 @@ module Sdb
         tags.to_h.map { |key, value| "  #{Text.clean(key)}=#{Text.clean(value)}" }.join
       end
 
-      def sums(request)
+      def sums(profile, request)
         states = %w[running gvl_wait blocked gc].map do |state|
           ns = request.public_send(:"#{state}_ns").to_i
-          terminal.paint("#{terminal.draw(state.to_sym)} #{state} #{Text.duration(ns)}", *state_style(state))
+          text = state == "gvl_wait" && ns.zero? && inferred?(profile) ? "-" : Text.duration(ns)
+          terminal.paint("#{terminal.draw(state.to_sym)} #{state} #{text}", *state_style(state))
         end
         totals = ["wall #{Text.duration(request.wall_ns)}", "cpu #{Text.duration(request.cpu_ns)}",
-                  request.allocations && "#{Text.count(request.allocations)} allocations"]
+                  request.allocations && "#{Text.count(request.allocations)} allocations in the process"]
         [totals.compact.join("  "), states.join("  ")]
       end
 
-      def draw(request)
-        waterfall = Waterfall.new(request.runs, request.start_ns, request.wall_ns)
-        min_ns = @min_ns || request.wall_ns / 100
-        shown = waterfall.calls(min_ns: min_ns, depth: @depth)
+      def draw(profile, request)
+        width = terminal.width ? (terminal.width / 4).clamp(12, Waterfall::BAR) : Waterfall::BAR
+        waterfall = Waterfall.new(request.runs, request.start_ns, request.wall_ns, width: width)
+        calls = waterfall.calls(min_ns: @min_ns || (@all ? 0 : request.wall_ns / 100), depth: @depth)
+        kept = @all ? calls.map { |call| [call, 0] } : waterfall.essential(calls, &own_code(profile))
         table = Table.new(terminal, [["at", :right], ["for", :right], ["", :left], ["call", :left]])
-        # Indented where a caller made more than one call.
-        shown_children = shown.group_by { |call| call.parent&.object_id }
-        indent = {}.compare_by_identity
-        shown.each do |call|
-          base = call.parent ? indent.fetch(call.parent) : 0
-          indent[call] = shown_children[call.parent&.object_id].size > 1 ? base + 1 : base
+        indents = indents(calls)
+        kept.each do |call, folded|
+          lead = "  " * indents[call]
           table.row Text.duration(waterfall.offset_ns(call)), Text.duration(call.duration_ns),
-                    waterfall.bar(call, terminal).rstrip.ljust(Waterfall::BAR),
-                    ["#{"  " * indent[call]}#{Text.clean(call.name)}", Text.place(call.path, call.line)]
+                    waterfall.bar(call, terminal).rstrip.ljust(width), ["#{lead}#{Text.clean(call.name)}", Text.place(call.path, call.line)]
+          table.row "", "", " " * width, "#{lead}#{terminal.draw(:ellipsis)} #{Text.plural(folded, "call")} on the way", styles: { 3 => :dim } if folded.positive?
         end
         table.print(out)
-        left_out = waterfall.calls(min_ns: 0).size - shown.size
-        more_note(left_out, "--min 0") if left_out.positive?
+        more_note(waterfall.calls(min_ns: 0).size - kept.size, "--all")
+      end
+
+      def own_code(profile)
+        require_relative "../report/categories"
+        categories = Report::Categories.new(profile.rings.map { |ring| ring.text["app_root"] })
+        ->(call) { categories.of(call.name, call.path) == :app }
+      end
+
+      # One step deeper where a caller made more than one call.
+      def indents(calls)
+        siblings = Hash.new(0).compare_by_identity
+        calls.each { |call| siblings[call.parent] += 1 }
+        calls.each_with_object({}.compare_by_identity) do |call, all|
+          all[call] = (call.parent ? all.fetch(call.parent) : 0) + (siblings[call.parent] > 1 ? 1 : 0)
+        end
       end
 
       def list_runs(request)

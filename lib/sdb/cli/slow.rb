@@ -13,6 +13,8 @@ module Sdb
                "sdb slow --metric gvl_wait                # those that waited most for the GVL",
                "sdb slow --last 10m --min-duration 300ms"
 
+      details "allocs are the objects that the whole process allocated meanwhile: Ruby counts no others.\n"
+
       BLAMES = 3
       LIMIT = 20
 
@@ -44,8 +46,12 @@ module Sdb
         summarize(spans)
         table = Table.new(terminal, [*%w[wall cpu gvl_wait blocked gc allocs status].map { |n| [n, :right] },
                                      ["start", :left], ["id", :left], ["name", :left]])
-        spans.each { |span| row(table, span) }
+        unknown = inferred?(profile)
+        spans.each { |span| row(table, span, unknown) }
         table.print(out)
+        return unless unknown
+
+        out.puts terminal.paint("gvl_wait: this Ruby does not tell who waits for the GVL; it shows as blocked", :dim)
       end
 
       def show_none(profile)
@@ -66,8 +72,9 @@ module Sdb
         out.puts
       end
 
-      def row(table, span)
+      def row(table, span, unknown)
         times = %i[wall_ns cpu_ns gvl_wait_ns blocked_ns gc_ns].map { |field| Text.duration(span.public_send(field)) }
+        times[2] = "-" if unknown && span.gvl_wait_ns.to_i.zero?
         table.row(*times, Text.count(span.allocations), span.open ? "open" : span.status.to_s, Text.clock(span.start),
                   Text.clean(span.id), Text.clean(span.name), styles: { 0 => :bold, 2 => :red })
         Array(span.blame).first(BLAMES).each { |blame| table.note("#{" " * 10}#{blame_line(blame)}") }

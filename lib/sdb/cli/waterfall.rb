@@ -15,7 +15,11 @@ module Sdb
 
       BAR = 32
 
-      def initialize(runs, begin_ns, wall_ns)
+      # width: columns of a bar
+      attr_reader :width
+
+      def initialize(runs, begin_ns, wall_ns, width: BAR)
+        @width = width
         @begin_ns = begin_ns
         @wall_ns = [wall_ns, 1].max
         @roots = []
@@ -37,9 +41,29 @@ module Sdb
         list
       end
 
+      # Of calls as #calls gives them those that tell something: where the time parts ways, where it ends, and what
+      # the block says (the app's own). The others are counted: [call, how many below it were left out].
+      #: (Array[Call]) { (Call) -> bool } -> Array[[Call, Integer]]
+      def essential(calls)
+        below = calls.each_with_object({}.compare_by_identity) { |call, all| (all[call.parent] ||= []) << call if call.parent }
+        kept = []
+        folded = []
+        calls.each do |call|
+          through = below[call]&.size == 1 && below[call].first.duration_ns * 10 >= call.duration_ns * 9
+          begins = call.parent.nil? || below[call.parent].size > 1
+          next folded << call if through && !begins && !yield(call)
+
+          # a line that counts one call is no shorter than that call
+          folded.size == 1 ? kept << [folded.first, 0] : (kept.last[1] = folded.size if kept.any?)
+          kept << [call, 0]
+          folded.clear
+        end
+        kept
+      end
+
       # "   ████░░░   " : when it was on the stack, each cell in the state that took most of it.
       def bar(call, terminal)
-        Array.new(BAR) { |cell| terminal_cell(call, cell, terminal) }.join
+        Array.new(width) { |cell| terminal_cell(call, cell, terminal) }.join
       end
 
       # Nanoseconds from the begin of the request.
@@ -77,8 +101,8 @@ module Sdb
       end
 
       def terminal_cell(call, cell, terminal)
-        from = @begin_ns + @wall_ns * cell / BAR
-        till = @begin_ns + @wall_ns * (cell + 1) / BAR
+        from = @begin_ns + @wall_ns * cell / width
+        till = @begin_ns + @wall_ns * (cell + 1) / width
         spent = Hash.new(0)
         first = call.runs.bsearch_index { |run| run.at_ns + run.ns > from } || call.runs.size
         call.runs.drop(first).each do |run|

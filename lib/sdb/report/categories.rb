@@ -6,7 +6,9 @@ module Sdb
     class Categories
       GEM = %r{(?:\A|/)(?:gems|bundler/gems|vendor/bundle|vendor_ruby|site_ruby)/}
       STDLIB = %r{/lib(?:64)?/ruby/|\A<internal:}
-      private_constant :GEM, :STDLIB
+      # sdb's own middleware, where it does not lie among the gems.
+      OWN = %r{/lib/sdb(?:/|\.rb)}
+      private_constant :GEM, :STDLIB, :OWN
 
       # roots: directories of the profiled applications, in which "gems" or "lib/ruby" may well be their own.
       # What is neither a gem's nor Ruby's own is the app's, wherever it lies: engines and scripts beside it too.
@@ -23,7 +25,7 @@ module Sdb
 
         root = @roots.find { |dir| path.start_with?(dir) }
         inner = root ? path.delete_prefix(root) : path
-        return :gem if inner.match?(GEM)
+        return :gem if inner.match?(GEM) || (path.match?(OWN) && name.include?("Sdb"))
 
         inner.match?(STDLIB) ? :stdlib : :app
       end
