@@ -25,7 +25,7 @@ class RubyChroot
     "3.4" => Recipe.new(version: "3.4", packages: %w[ruby3.4 ruby3.4-dev],
                         sources: ["[check-valid-until=no] %s experimental main"])
   }.freeze
-  COMMON_PACKAGES = %w[ca-certificates pkg-config procps].freeze
+  COMMON_PACKAGES = %w[ca-certificates pkg-config procps libssl-dev libyaml-dev zlib1g-dev pkg-config].freeze
   # Raised when what this file does inside a chroot changes: older caches are then made anew.
   REVISION = 1
 
