@@ -105,7 +105,7 @@ class CLITextTest < Minitest::Test
 
   def test_a_process_is_called_by_its_service_or_its_script
     entry = Struct.new(:service, :argv)
-    { [nil, %w[/usr/bin/ruby -I/x -w script.rb a]] => "ruby script.rb", [nil, ["ruby", "-e", "1"]] => "ruby 1",
+    { [nil, %w[/usr/bin/ruby -I/x -w script.rb a]] => "ruby script.rb", [nil, ["ruby", "-w", "-e", "1"]] => "ruby -e",
       ["shop", ["x"]] => "shop", [nil, []] => "", [nil, ["puma: cluster worker 0: 4242 [app]"]] => "puma: cluster worker 0: 4242 [app]",
       [nil, ["bundle\e[0m", "/srv/app/bin/rails"]] => "bundle\\e[0m rails" }.each do |values, name|
       assert_equal name, Text.program(entry.new(*values))

@@ -48,7 +48,7 @@ module Sdb
         path = File.expand_path(argument.to_s, cwd)
         return filled(in_directory(path), path) if File.directory?(path)
         return [path] if File.exist?(path)
-        return [new(filled(from_defaults(places), *places)).newest] if argument.to_s == "latest"
+        return [new(filled(places.flat_map { |dir| in_directory(dir) + in_recorded(dir) }, *places)).newest] if argument.to_s == "latest"
         return pid_files(argument.to_i, places) if argument.to_s.match?(/\A\d+\z/)
 
         raise NoRingError, "no such file or directory: #{argument}"
@@ -67,6 +67,11 @@ module Sdb
                          .select { |path| File.file?(path) }
       rescue Errno::ENOENT, Errno::ENOTDIR, Errno::EACCES
         []
+      end
+
+      # Each run of `sdb record` has a directory of its own.
+      def in_recorded(dir)
+        Dir.glob("record-*/", base: dir).flat_map { |run| in_directory(File.join(dir, run)) }
       end
 
       def nothing_in(places)

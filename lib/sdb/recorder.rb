@@ -124,6 +124,7 @@ module Sdb
 
     def begin_recording
       @attempted = true
+      config.warnings.each { |line| warn "sdb: #{line}" }
       @reason = Native.recorder_missing || Native::Recorder.start(native_options)
       return require_relative("fork") if @reason.nil?
 
@@ -144,6 +145,7 @@ module Sdb
       pairs = { "ruby" => self.class.ruby_text, "gem" => VERSION, "service" => config.service,
                 "app_root" => Dir.pwd }
       config.tags.each { |k, v| pairs["tag.#{k}"] = v }
+      config.warnings.each_with_index { |line, n| pairs["warning.#{n}"] = line }
       pairs.compact.map { |k, v| "#{k}=#{v.to_s.delete("\0")}\0".b }.join
     end
 

@@ -90,6 +90,10 @@ module Sdb
         "of #{Text.program(ring.entry)}, pid #{ring.pid}#{" (#{ring.state})" if ring.state == "dead"}"
       end
 
+      def nothing
+        out.puts terminal.paint("nothing was recorded that passes the filters", :dim)
+      end
+
       # On Ruby 3.1 nobody knows who waited for the GVL.
       def inferred?(profile) = profile.thread_infos.any? { |thread| thread.states == "inferred" }
 

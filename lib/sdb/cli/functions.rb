@@ -44,6 +44,8 @@ module Sdb
       def show(profile, answer)
         heading(profile, "#{answer.metric} #{Text.duration(answer.total_ns)}", Text.plural(answer.threads, "thread"),
                 Text.plural(answer.samples, "sample"))
+        return nothing if answer.total_ns.zero?
+
         out.puts
         table = Table.new(terminal, [["self", :right], ["", :right], ["total", :right], ["", :right], ["function", :left]])
         functions = answer.functions

@@ -131,12 +131,23 @@ module Sdb
       end
 
       def top(logs)
+        require_relative "../log_set"
         require_relative "functions"
         Functions.new(out: err, err: err).brief(logs, TOP)
-        where = (@output || logs.size == 1 ? logs : [File.dirname(logs.first)]).map { |path| Shellwords.escape(path) }.join(" ")
+        where = place(logs)
         err.puts
         err.puts "More:"
         %w[functions flamegraph tree threads slow].each { |command| err.puts "  sdb #{command} #{where}" }
+      end
+
+      # What to type for these logs.
+      def place(logs)
+        return Shellwords.escape(File.dirname(logs.first)) unless @output || logs.size == 1
+        return "latest" if !@output && LogSet.resolve(["latest"]).paths == logs
+
+        logs.map { |path| Shellwords.escape(path) }.join(" ")
+      rescue NoRingError
+        Shellwords.escape(logs.first)
       end
     end
   end

@@ -84,7 +84,7 @@ module Sdb
         return clean(entry.service) if entry.service
 
         command, *arguments = entry.argv
-        words = [command, arguments.find { |argument| !argument.start_with?("-") }].compact
+        words = [command, arguments.find { |argument| argument == "-e" || !argument.start_with?("-") }].compact
         clean(words.map { |word| word.start_with?("/") ? File.basename(word) : word }.join(" "))
       end
 

@@ -48,6 +48,8 @@ module Sdb
 
       def show(profile, answer)
         heading(profile, "#{answer.metric} #{Text.duration(answer.total_ns)}")
+        return nothing if answer.total_ns.zero?
+
         out.puts
         out.puts terminal.paint("   total              self  function", :dim)
         @total = answer.total_ns
