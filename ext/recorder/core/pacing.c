@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+enum { BRIEF_NS = 900000000 };
+
 void
 sdb_pacing_init(struct sdb_pacing *p, uint64_t interval_ns, uint64_t max_cpu_ppm, uint64_t now_ns)
 {
@@ -50,8 +52,8 @@ sdb_pacing_govern(struct sdb_pacing *p, uint64_t cpu_ns, uint64_t displaced, uin
         cost += p->cost_ns[k];
         span += p->span_ns[k];
     }
-    /* the first seconds have no history: act on what there is, but not before two of them */
-    if (p->second < 2 || !span) return false;
+    /* the first seconds have no history: act on what there is, but not on the start alone or a short run */
+    if (p->second < 2 || span < BRIEF_NS) return false;
     uint64_t ppm = cost * 1000000 / span;
     uint32_t step = p->step;
     if (ppm > p->max_cpu_ppm && step < SDB_INTERVAL_STEPS_MAX) step++;
