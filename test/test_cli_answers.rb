@@ -151,6 +151,11 @@ class CLIAnswersTest < Minitest::Test
     assert_equal %w[name path line], runs[0]["frames"].first.keys
   end
 
+  def test_request_sums_up_who_held_the_gvl
+    out = sdb!("request", "slow-1", RING).out
+    assert_match(/held by\n +120 ms  ReportsController#show, thread puma srv tp 002 in Integer#times$/, out)
+  end
+
   def test_request_as_text_draws_it_and_an_unknown_id_is_an_error
     out = with_env("LC_ALL" => "C") { sdb!("request", "slow-1", RING).out }
     assert_includes out, "UsersController#index   slow-1   status 200"

@@ -97,6 +97,22 @@ module Sdb
       # On Ruby 3.1 nobody knows who waited for the GVL.
       def inferred?(profile) = profile.thread_infos.any? { |thread| thread.states == "inferred" }
 
+      # Who held the GVL, most first: [ns, "UsersController#index, thread x: 12 ms in Foo#bar  /app/foo.rb:3"]
+      def holders(blames)
+        rows = Array(blames).group_by { |blame| [blame.span_name, blame.thread] }.map do |(span, thread), list|
+          who = [span, thread && "thread #{thread}"].compact.map { |text| Text.clean(text) }.join(", ")
+          total = list.sum(&:ns)
+          [total, "#{who.empty? ? "an unknown thread" : who}#{mostly(list.max_by(&:ns), total)}"]
+        end
+        rows.sort_by { |ns, _| -ns }
+      end
+
+      def mostly(blame, total)
+        frame = blame.frames.last or return ""
+        share = ": #{Text.duration(blame.ns)}" if blame.ns < total
+        "#{share} in #{place_cell(frame).reject(&:empty?).join("  ")}"
+      end
+
       # A function as the last cell of a row: what is too long loses the begin of its path first.
       def place_cell(function)
         [Text.clean(function.name), Text.place(function.path, function.line)]

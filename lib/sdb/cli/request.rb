@@ -51,7 +51,7 @@ module Sdb
       end
 
       def show(profile, request)
-        ending = request.open ? "still open" : ("status #{request.status}" if request.status)
+        ending = request.open ? "still open" : (request.status.is_a?(Integer) ? "status #{request.status}" : request.status)
         heading(profile, Text.clean(request.name), Text.clean(request.id), ending, Text.clock(request.start))
         out.puts terminal.fit("#{request.kind}, pid #{request.pid} thread #{request.tid}#{tags(request.tags)}")
         out.puts
@@ -72,7 +72,7 @@ module Sdb
           terminal.paint("#{terminal.draw(state.to_sym)} #{state} #{text}", *state_style(state))
         end
         totals = ["wall #{Text.duration(request.wall_ns)}", "cpu #{Text.duration(request.cpu_ns)}",
-                  request.allocations && "#{Text.count(request.allocations)} allocations in the process"]
+                  request.allocations && "#{Text.count(request.allocations)} allocations#{" in the process" if inferred?(profile)}"]
         [totals.compact.join("  "), states.join("  ")]
       end
 
@@ -122,14 +122,12 @@ module Sdb
 
       # Who held the GVL while it waited, most first.
       def show_holders(request)
-        waits = request.runs.select(&:holder).group_by { |run| holder_text(run.holder) }
-        return if waits.empty?
+        rows = holders(request.blame)
+        return if rows.empty?
 
         out.puts
         out.puts terminal.paint("waited for the GVL, held by", :bold)
-        waits.transform_values { |runs| runs.sum { |run| run.holder.ns } }.sort_by { |_, ns| -ns }.first(10).each do |text, ns|
-          out.puts terminal.fit("  #{Text.duration(ns).rjust(8)}  #{text}")
-        end
+        rows.first(10).each { |ns, text| out.puts terminal.fit("  #{Text.duration(ns).rjust(8)}  #{text}") }
       end
 
       def holder_text(holder)

@@ -13,9 +13,9 @@ module Sdb
                "sdb slow --metric gvl_wait                # those that waited most for the GVL",
                "sdb slow --last 10m --min-duration 300ms"
 
-      details "allocs are the objects that the whole process allocated meanwhile: Ruby counts no others.\n"
+      details "allocs: objects that it allocated; on Ruby 3.1 those that the whole process allocated meanwhile.\n"
 
-      BLAMES = 3
+      HOLDERS = 2
       LIMIT = 20
 
       private
@@ -77,14 +77,7 @@ module Sdb
         times[2] = "-" if unknown && span.gvl_wait_ns.to_i.zero?
         table.row(*times, Text.count(span.allocations), span.open ? "open" : span.status.to_s, Text.clock(span.start),
                   Text.clean(span.id), Text.clean(span.name), styles: { 0 => :bold, 2 => :red })
-        Array(span.blame).first(BLAMES).each { |blame| table.note("#{" " * 10}#{blame_line(blame)}") }
-      end
-
-      def blame_line(blame)
-        frame = blame.frames.last
-        place = frame ? " in #{Text.clean(frame.name)} #{Text.place(frame.path, frame.line)}".rstrip : ""
-        who = [blame.span_name, blame.thread && "thread #{blame.thread}"].compact.map { |t| Text.clean(t) }.join(", ")
-        "waited #{Text.duration(blame.ns)} for the GVL held by #{who.empty? ? "an unknown thread" : who}#{place}"
+        holders(span.blame).first(HOLDERS).each { |ns, text| table.note("#{" " * 10}waited #{Text.duration(ns)} for the GVL held by #{text}") }
       end
     end
   end
