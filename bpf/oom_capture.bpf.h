@@ -73,8 +73,8 @@ struct {
 
 /* What the callbacks of bpf_loop know; they look the maps up again, so only numbers travel. */
 struct walk {
-    __u32 slot; /* of the victim */
-    __u32 page; /* of the thread table */
+    __u32 slot;                 /* of the victim */
+    __u32 page;                 /* of the thread table */
     __u64 address, bytes, done; /* copying a range: see copy_piece */
 };
 
@@ -91,8 +91,8 @@ capture_victim_at(__u32 slot)
 }
 
 static __always_inline void
-begin_event(struct sdb_oom_data_header *head, const struct sdb_oom_victim *v, __u32 type, __u32 thread,
-            __u64 offset)
+begin_event(struct sdb_oom_data_header *head, const struct sdb_oom_victim *v, __u32 type,
+            __u32 thread, __u64 offset)
 {
     head->id = v->id;
     head->type = type;
@@ -301,7 +301,8 @@ capture_victim(struct sdb_oom_victim *v, __u32 slot)
     __u64 at = v->table, first = PAGE - (at & (PAGE - 1));
     if (first > sizeof s->table) first = sizeof s->table;
     long failed = read_user(&s->table, 0, first, at);
-    if (first < sizeof s->table) failed |= read_user(&s->table, first, sizeof s->table - first, at + first);
+    if (first < sizeof s->table)
+        failed |= read_user(&s->table, first, sizeof s->table - first, at + first);
     if (failed) {
         v->read_errors++;
         __sync_fetch_and_or(&v->flags, SDB_OOM_F_TABLE_UNREADABLE);

@@ -33,7 +33,7 @@ enum {
 struct sdb_oom_process {
     uint64_t id; /* of the registration, never reused */
     uint64_t start_ticks;
-    uint64_t table; /* 0: nothing to read in its memory */
+    uint64_t table;  /* 0: nothing to read in its memory */
     uint64_t victim; /* slot + 1 once it is being killed */
 };
 
@@ -43,17 +43,18 @@ enum sdb_oom_life {
     SDB_OOM_ARMED = 2,     /* SIGKILL was sent */
     SDB_OOM_CAPTURING = 3, /* one thread of the victim copies */
     SDB_OOM_CAPTURED = 4,
-    SDB_OOM_DEAD = 5, /* the last thread is gone and the control ring was full: the daemon frees it */
+    SDB_OOM_DEAD =
+        5, /* the last thread is gone and the control ring was full: the daemon frees it */
 };
 
 enum sdb_oom_capture_flag {
-    SDB_OOM_F_CONFIRMED = 1 << 0,      /* mark_victim named it */
-    SDB_OOM_F_NO_TABLE = 1 << 1,       /* registered without one */
+    SDB_OOM_F_CONFIRMED = 1 << 0, /* mark_victim named it */
+    SDB_OOM_F_NO_TABLE = 1 << 1,  /* registered without one */
     SDB_OOM_F_TABLE_UNREADABLE = 1 << 2,
     SDB_OOM_F_LAYOUT_UNKNOWN = 1 << 3, /* the table's magic or version is not ours */
-    SDB_OOM_F_HEAD_STALE = 1 << 4,     /* the pending bytes moved while being read, or could not be */
-    SDB_OOM_F_AT_EXIT = 1 << 5,        /* captured by P4: P3 never came */
-    SDB_OOM_F_CAPTURE_DONE = 1 << 6,   /* the copy ran to its end */
+    SDB_OOM_F_HEAD_STALE = 1 << 4,   /* the pending bytes moved while being read, or could not be */
+    SDB_OOM_F_AT_EXIT = 1 << 5,      /* captured by P4: P3 never came */
+    SDB_OOM_F_CAPTURE_DONE = 1 << 6, /* the copy ran to its end */
 };
 
 /* Map `victims`, 16 of it, and the payload of control events. */
@@ -63,7 +64,7 @@ struct sdb_oom_victim {
     uint64_t table;
     uint64_t armed_ns, captured_ns, capture_cost_ns, finished_ns; /* monotonic */
     uint64_t bytes, truncated_bytes;
-    uint64_t events_lost; /* atomic */
+    uint64_t events_lost;                                                      /* atomic */
     uint64_t total_vm_kb, anon_rss_kb, file_rss_kb, shmem_rss_kb, pgtables_kb; /* of mark_victim */
     uint32_t tgid, target_tid; /* the thread the signal was aimed at: what mark_victim names */
     uint32_t flags;            /* enum sdb_oom_capture_flag */
@@ -76,7 +77,7 @@ struct sdb_oom_victim {
 
 enum sdb_oom_control_type {
     SDB_OOM_E_ARMED = 1,
-    SDB_OOM_E_MARKED = 2,   /* mark_victim; `victim.target_tid` is its pid, the rss figures are set */
+    SDB_OOM_E_MARKED = 2, /* mark_victim; `victim.target_tid` is its pid, the rss figures are set */
     SDB_OOM_E_CAPTURED = 3, /* P3 is done */
     SDB_OOM_E_FINISHED = 4, /* the last thread is gone: the victim's last event */
     SDB_OOM_E_OVERFLOW = 5, /* all slots taken: nothing captured, this is its only event */
@@ -101,7 +102,7 @@ enum sdb_oom_data_type {
 };
 
 struct sdb_oom_data_header {
-    uint64_t id; /* of the registration */
+    uint64_t id;           /* of the registration */
     uint32_t type, thread; /* slot number of the thread */
     uint64_t offset;
     uint32_t bytes, read_errors; /* of this event */

@@ -135,7 +135,8 @@ sdb_p1_signal_generate(struct bpf_raw_tracepoint_args *ctx)
     for (__u32 i = 0; i < SDB_OOM_VICTIMS; i++) {
         struct sdb_oom_victim *v = victim_at(i);
         if (!v) return 0;
-        if (__sync_val_compare_and_swap(&v->life, SDB_OOM_FREE, SDB_OOM_CLAIMED) != SDB_OOM_FREE) continue;
+        if (__sync_val_compare_and_swap(&v->life, SDB_OOM_FREE, SDB_OOM_CLAIMED) != SDB_OOM_FREE)
+            continue;
         fill_victim(v, p, task, info);
         __sync_val_compare_and_swap(&v->life, SDB_OOM_CLAIMED, SDB_OOM_ARMED);
         p->victim = i + 1;
@@ -190,7 +191,8 @@ sdb_p2_mark_victim(struct trace_event_raw_mark_victim *ctx)
 static __always_inline void
 capture_once(struct sdb_oom_victim *v, __u32 slot, __u32 flags)
 {
-    if (__sync_val_compare_and_swap(&v->life, SDB_OOM_ARMED, SDB_OOM_CAPTURING) != SDB_OOM_ARMED) return;
+    if (__sync_val_compare_and_swap(&v->life, SDB_OOM_ARMED, SDB_OOM_CAPTURING) != SDB_OOM_ARMED)
+        return;
     v->captured_ns = bpf_ktime_get_ns();
     if (flags) __sync_fetch_and_or(&v->flags, flags);
     if (v->table) capture_victim(v, slot);
@@ -231,7 +233,8 @@ sdb_p4_sched_process_exit(struct bpf_raw_tracepoint_args *ctx)
     if (v) {
         v->finished_ns = bpf_ktime_get_ns();
         /* without that event the slot keeps the facts until the daemon looks through the map */
-        __u64 life = send_victim(SDB_OOM_E_FINISHED, p->victim - 1, v) ? SDB_OOM_FREE : SDB_OOM_DEAD;
+        __u64 life =
+            send_victim(SDB_OOM_E_FINISHED, p->victim - 1, v) ? SDB_OOM_FREE : SDB_OOM_DEAD;
         __sync_lock_test_and_set(&v->life, life);
     } else {
         send_end(SDB_OOM_E_GONE, tgid, p);

@@ -78,7 +78,8 @@ settle(void)
     }
     int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     if (fd < 0 || write(fd, "-999", 4) != 4)
-        oomd_log("cannot set oom_score_adj to -999 (%s): the OOM killer may choose this daemon", strerror(errno));
+        oomd_log("cannot set oom_score_adj to -999 (%s): the OOM killer may choose this daemon",
+                 strerror(errno));
     if (fd >= 0) close(fd);
     umask(022);
 }
@@ -117,8 +118,9 @@ open_all(struct daemon *d)
     char why[1024] = "out of memory";
     struct oomd_probe_calls calls = {.control = on_control, .data = on_data, .context = d};
     if (!in_first_pid_namespace()) {
-        oomd_log("runs in a pid namespace of its own: the kernel's process numbers mean nothing here "
-                 "(Kubernetes: hostPID: true, docker: --pid=host)");
+        oomd_log(
+            "runs in a pid namespace of its own: the kernel's process numbers mean nothing here "
+            "(Kubernetes: hostPID: true, docker: --pid=host)");
         return -1;
     }
     settle();
@@ -129,7 +131,8 @@ open_all(struct daemon *d)
     if (d->probe != NULL) d->registry = oomd_registry_new(d->probe);
     if (d->registry != NULL) d->victims = oomd_victims_new(d->registry);
     if (d->victims != NULL)
-        d->intake = oomd_intake_open(d->options.socket, d->registry, d->options.max_ring_bytes, why, sizeof why);
+        d->intake = oomd_intake_open(d->options.socket, d->registry, d->options.max_ring_bytes, why,
+                                     sizeof why);
     if (d->intake == NULL) {
         oomd_log("%s", why);
         return -1;
@@ -153,7 +156,8 @@ close_all(struct daemon *d)
                 oomd_writer_start(d->writer, v, now());
                 continue;
             }
-            oomd_log("pid %u (%s) was killed; not recorded: the daemon ends", v->process->tgid, v->process->service);
+            oomd_log("pid %u (%s) was killed; not recorded: the daemon ends", v->process->tgid,
+                     v->process->service);
             oomd_victim_free(v);
         }
     }

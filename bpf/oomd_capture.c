@@ -27,11 +27,13 @@ oomd_bytes_add(struct oomd_bytes *b, const void *bytes, size_t n)
 }
 
 bool
-oomd_capture_add(struct oomd_capture *c, const struct sdb_oom_data_header *head, const uint8_t *bytes)
+oomd_capture_add(struct oomd_capture *c, const struct sdb_oom_data_header *head,
+                 const uint8_t *bytes)
 {
     static const uint8_t zero[8];
     size_t before = c->events.n;
-    if (oomd_bytes_add(&c->events, head, sizeof *head) && oomd_bytes_add(&c->events, bytes, head->bytes) &&
+    if (oomd_bytes_add(&c->events, head, sizeof *head) &&
+        oomd_bytes_add(&c->events, bytes, head->bytes) &&
         oomd_bytes_add(&c->events, zero, (8 - head->bytes % 8) % 8))
         return true;
     c->events.n = before;
@@ -85,8 +87,9 @@ word_at(const uint8_t *bytes, size_t n, uint64_t off)
 }
 
 static bool
-add_thread(struct oomd_bytes *out, const struct sdb_live_table *table, const struct sdb_oom_data_header *thread,
-           const struct sdb_oom_data_header *frames, const struct sdb_oom_data_header *envs)
+add_thread(struct oomd_bytes *out, const struct sdb_live_table *table,
+           const struct sdb_oom_data_header *thread, const struct sdb_oom_data_header *frames,
+           const struct sdb_oom_data_header *envs)
 {
     const struct sdb_oom_thread *t = (const void *)payload(thread);
     uint64_t cfp_bytes = table->cfp_bytes;
@@ -141,7 +144,8 @@ oomd_capture_threads(const struct oomd_capture *c, struct oomd_bytes *out)
         if (head->type != SDB_OOM_D_THREAD || head->bytes < sizeof(struct sdb_oom_thread)) continue;
         /* its frames and envs come right behind, unless they were lost */
         const struct sdb_oom_data_header *frames = NULL, *envs = NULL, *next;
-        for (size_t ahead = at; (next = next_event(c, &ahead)) != NULL && next->thread == head->thread;) {
+        for (size_t ahead = at;
+             (next = next_event(c, &ahead)) != NULL && next->thread == head->thread;) {
             if (next->type == SDB_OOM_D_FRAMES) frames = next;
             else if (next->type == SDB_OOM_D_ENVS) envs = next;
             else break;

@@ -26,7 +26,8 @@ struct oomd_capture {
     struct oomd_bytes events;
 };
 
-bool oomd_capture_add(struct oomd_capture *c, const struct sdb_oom_data_header *head, const uint8_t *bytes);
+bool oomd_capture_add(struct oomd_capture *c, const struct sdb_oom_data_header *head,
+                      const uint8_t *bytes);
 void oomd_capture_free(struct oomd_capture *c);
 
 struct oomd_capture_view { /* borrowed from the capture; NULL when it has none */

@@ -104,8 +104,8 @@ mount_kind(unsigned mount, uint32_t pid, char *kind, size_t n)
 static bool
 is_local(const char *kind, uint32_t sender)
 {
-    static const char *const local[] = {"ext2", "ext3", "ext4", "xfs", "btrfs", "tmpfs", "ramfs", "f2fs",
-                                        "zfs", "bcachefs", "rootfs", NULL};
+    static const char *const local[] = {"ext2",  "ext3", "ext4", "xfs",      "btrfs",  "tmpfs",
+                                        "ramfs", "f2fs", "zfs",  "bcachefs", "rootfs", NULL};
     for (int i = 0; local[i] != NULL; i++)
         if (strcmp(kind, local[i]) == 0) return true;
     /* anyone may lay an overlay over a FUSE mount inside a user namespace of his own */
@@ -121,7 +121,8 @@ oomd_descriptor_usable(int fd, uint32_t sender, uint64_t max_bytes, const char *
     *why = "its descriptor cannot be looked at";
     snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
     char *info = read_text(path, 4096);
-    const char *mount = info ? strstr(info, "mnt_id:") : NULL, *flags = info ? strstr(info, "flags:") : NULL;
+    const char *mount = info ? strstr(info, "mnt_id:") : NULL,
+               *flags = info ? strstr(info, "flags:") : NULL;
     if (mount == NULL || flags == NULL) {
         free(info);
         return false;

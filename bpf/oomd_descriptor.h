@@ -18,7 +18,8 @@
 /* true when fd is a readable regular file of min to max bytes on a local file system. sender: the process it
  * came from, whose mounts are looked at too; 0 for our own. Else false with words in *why; *hostile when an
  * honest process would not have such a descriptor. */
-bool oomd_descriptor_usable(int fd, uint32_t sender, uint64_t max_bytes, const char **why, bool *hostile);
+bool oomd_descriptor_usable(int fd, uint32_t sender, uint64_t max_bytes, const char **why,
+                            bool *hostile);
 
 /* Closes it without ever waiting for it. false when too many are waited for already: then it is leaked. */
 bool oomd_descriptor_discard(int fd);

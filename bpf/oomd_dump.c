@@ -135,7 +135,8 @@ flag_facts(struct oomd_bytes *out, const struct oomd_victim *v, const struct oom
     flag(out, "events_lost", f->events_lost + v->dropped_events);
     flag(out, "head_stale", (f->flags & SDB_OOM_F_HEAD_STALE) != 0);
     flag(out, "table_unreadable", (f->flags & SDB_OOM_F_TABLE_UNREADABLE) != 0);
-    flag(out, "layout_unknown", (f->flags & SDB_OOM_F_LAYOUT_UNKNOWN) != 0 || !v->process->table_version_known);
+    flag(out, "layout_unknown",
+         (f->flags & SDB_OOM_F_LAYOUT_UNKNOWN) != 0 || !v->process->table_version_known);
     flag(out, "ring_evicted", ring->evicted_bytes);
     flag(out, "ring_missing", ring->missing_bytes);
     flag(out, "not_a_ring", !ring->is_ring);
@@ -160,10 +161,12 @@ write_section(struct writer *w, uint32_t type, const void *bytes, size_t n)
     struct sdb_dump_section *s = add_section(w, type, n);
     s->crc = sdb_crc32c(0, bytes, n);
     for (size_t done = 0; done < n;) {
-        ssize_t got = pwrite(w->fd, (const uint8_t *)bytes + done, n - done, (off_t)(s->off + done));
+        ssize_t got =
+            pwrite(w->fd, (const uint8_t *)bytes + done, n - done, (off_t)(s->off + done));
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) {
-            w->err = errno == ENOSPC || errno == EDQUOT || errno == EFBIG ? SDB_ERR_NOSPC : SDB_ERR_IO;
+            w->err =
+                errno == ENOSPC || errno == EDQUOT || errno == EFBIG ? SDB_ERR_NOSPC : SDB_ERR_IO;
             return;
         }
         done += (size_t)got;
@@ -171,7 +174,8 @@ write_section(struct writer *w, uint32_t type, const void *bytes, size_t n)
 }
 
 static void
-write_ring(struct writer *w, const struct oomd_victim *v, uint64_t ring_bytes, struct oomd_ring_copy *copy)
+write_ring(struct writer *w, const struct oomd_victim *v, uint64_t ring_bytes,
+           struct oomd_ring_copy *copy)
 {
     struct oomd_bytes pending = {0};
     uint64_t off = 0;
@@ -180,10 +184,12 @@ write_ring(struct writer *w, const struct oomd_victim *v, uint64_t ring_bytes, s
     struct sdb_dump_section *ring = add_section(w, SDB_DUMP_RING, ring_bytes);
     uint64_t at = ring->off;
     w->err = oomd_ring_copy(v->process->ring_fd, ring_bytes, w->fd, at, copy);
-    if (!w->err && !(v->facts.flags & SDB_OOM_F_HEAD_STALE) && oomd_capture_pending(&v->capture, &pending, &off)) {
+    if (!w->err && !(v->facts.flags & SDB_OOM_F_HEAD_STALE) &&
+        oomd_capture_pending(&v->capture, &pending, &off)) {
         w->err = oomd_ring_merge(w->fd, at, off, &pending, copy);
         struct oomd_bytes section = {0};
-        if (oomd_bytes_add(&section, &off, sizeof off) && oomd_bytes_add(&section, pending.at, pending.n))
+        if (oomd_bytes_add(&section, &off, sizeof off) &&
+            oomd_bytes_add(&section, pending.at, pending.n))
             write_section(w, SDB_DUMP_PENDING, section.at, section.n);
         free(section.at);
     }

@@ -77,7 +77,8 @@ oomd_exec_ended(pid_t pid, int status)
         if (running[i].pid != pid) continue;
         running[i].pid = 0;
         if (WIFSIGNALED(status)) oomd_log("--exec ended by signal %d", WTERMSIG(status));
-        else if (WEXITSTATUS(status) != 0) oomd_log("--exec ended with status %d", WEXITSTATUS(status));
+        else if (WEXITSTATUS(status) != 0)
+            oomd_log("--exec ended with status %d", WEXITSTATUS(status));
         return true;
     }
     return false;

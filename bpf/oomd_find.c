@@ -51,7 +51,9 @@ process_of(const struct sdb_identity *id)
     DIR *proc = opendir("/proc");
     struct dirent *entry;
     uint32_t found = 0;
-    for (int i = 0; proc != NULL && found == 0 && i < PROCESSES_A_LOOK && (entry = readdir(proc)) != NULL; i++) {
+    for (int i = 0;
+         proc != NULL && found == 0 && i < PROCESSES_A_LOOK && (entry = readdir(proc)) != NULL;
+         i++) {
         uint32_t pid = (uint32_t)strtoul(entry->d_name, NULL, 10);
         /* start times of two processes with one number in one namespace differ */
         if (pid == 0 || oomd_start_ticks(pid) != id->process_start_ticks) continue;
@@ -87,10 +89,14 @@ look_at(struct oomd_registry *registry, int fd, uint64_t max_bytes, uint64_t now
     bool hostile;
     if (!oomd_descriptor_usable(fd, 0, max_bytes, &why, &hostile) || fstat(fd, &st) != 0) goto no;
     if (oomd_registry_has_ring(registry, st.st_dev, st.st_ino)) goto no;
-    if (pread(fd, &h, sizeof h, 0) != sizeof h || h.id.magic != SDB_MAGIC || h.id.state != SDB_RING_LIVE) goto no;
+    if (pread(fd, &h, sizeof h, 0) != sizeof h || h.id.magic != SDB_MAGIC ||
+        h.id.state != SDB_RING_LIVE)
+        goto no;
     uint32_t pid = process_of(&h.id);
     /* the file's owner could name any process in it: it must be his own */
-    if (pid == 0 || oomd_registry_find(registry, pid) != NULL || !oomd_process_is_plainly(pid, st.st_uid)) goto no;
+    if (pid == 0 || oomd_registry_find(registry, pid) != NULL ||
+        !oomd_process_is_plainly(pid, st.st_uid))
+        goto no;
 
     struct oomd_process *p = calloc(1, sizeof *p);
     if (p == NULL) goto no;
@@ -104,21 +110,24 @@ look_at(struct oomd_registry *registry, int fd, uint64_t max_bytes, uint64_t now
     p->registered_ns = now_ns;
     name_service(p, &h);
     oomd_process_describe(p);
-    if (oomd_registry_add(registry, p) == 0) oomd_log_detail("watching pid %u (%s), by its ring", pid, p->service);
+    if (oomd_registry_add(registry, p) == 0)
+        oomd_log_detail("watching pid %u (%s), by its ring", pid, p->service);
     return;
 no:
     close(fd);
 }
 
 void
-oomd_find_rings(struct oomd_registry *registry, const char *path, uint64_t max_bytes, uint64_t now_ns)
+oomd_find_rings(struct oomd_registry *registry, const char *path, uint64_t max_bytes,
+                uint64_t now_ns)
 {
     DIR *dir = opendir(path);
     struct dirent *entry;
     if (dir == NULL) return; /* comes and goes with the app */
     for (int i = 0; i < FILES_A_LOOK && (entry = readdir(dir)) != NULL; i++) {
         if (!is_ring_name(entry->d_name)) continue;
-        int fd = openat(dirfd(dir), entry->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        int fd = openat(dirfd(dir), entry->d_name,
+                        O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
         if (fd >= 0) look_at(registry, fd, max_bytes, now_ns);
     }
     closedir(dir);

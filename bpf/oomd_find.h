@@ -13,6 +13,7 @@
 struct oomd_registry;
 
 /* Looks through one directory (not below it). Symbolic links are not followed. */
-void oomd_find_rings(struct oomd_registry *registry, const char *dir, uint64_t max_bytes, uint64_t now_ns);
+void oomd_find_rings(struct oomd_registry *registry, const char *dir, uint64_t max_bytes,
+                     uint64_t now_ns);
 
 #endif

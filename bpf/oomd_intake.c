@@ -30,9 +30,9 @@
 
 enum {
     MESSAGES_A_TURN = 64,
-    USERS = 64,          /* remembered; the one longest unheard of makes room */
-    USER_BURST = 128,    /* messages a user may send at once ... */
-    USER_A_SECOND = 16,  /* ... and goes on with */
+    USERS = 64,         /* remembered; the one longest unheard of makes room */
+    USER_BURST = 128,   /* messages a user may send at once ... */
+    USER_A_SECOND = 16, /* ... and goes on with */
     FDS_MAX = 16,
 };
 static const uint64_t second_ns = 1000000000ull, ban_ns = 600 * 1000000000ull;
@@ -67,8 +67,8 @@ lock_path(const char *path)
 }
 
 struct oomd_intake *
-oomd_intake_open(const char *path, struct oomd_registry *registry, uint64_t max_ring_bytes, char *why,
-                 size_t why_bytes)
+oomd_intake_open(const char *path, struct oomd_registry *registry, uint64_t max_ring_bytes,
+                 char *why, size_t why_bytes)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct oomd_intake *in = calloc(1, sizeof *in);
@@ -145,8 +145,8 @@ may_send(struct user *u, uint64_t now_ns)
 
 /* A known process again: is there anything new? */
 static bool
-refresh(struct oomd_intake *in, const struct oomd_register *m, uint32_t pid, const struct stat *ring,
-        uint64_t now_ns)
+refresh(struct oomd_intake *in, const struct oomd_register *m, uint32_t pid,
+        const struct stat *ring, uint64_t now_ns)
 {
     struct oomd_process *p = oomd_registry_find(in->registry, pid);
     if (p == NULL || p->start_ticks != m->start_ticks || p->table != m->table ||
@@ -194,7 +194,8 @@ add(struct oomd_intake *in, const struct oomd_register *m, uint32_t pid, uint32_
 }
 
 static void
-handle(struct oomd_intake *in, struct msghdr *m, const void *bytes, size_t n, struct user *u, uint64_t now_ns)
+handle(struct oomd_intake *in, struct msghdr *m, const void *bytes, size_t n, struct user *u,
+       uint64_t now_ns)
 {
     struct oomd_register message;
     int32_t pid;
@@ -233,7 +234,9 @@ oomd_intake_read(struct oomd_intake *in, uint64_t now_ns)
 
     for (int i = 0; i < MESSAGES_A_TURN; i++) {
         struct iovec data = {.iov_base = bytes, .iov_len = sizeof bytes};
-        struct msghdr m = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = control.bytes,
+        struct msghdr m = {.msg_iov = &data,
+                           .msg_iovlen = 1,
+                           .msg_control = control.bytes,
                            .msg_controllen = CMSG_LEN(sizeof(struct ucred))};
         int32_t pid;
         uint32_t uid;
@@ -244,11 +247,15 @@ oomd_intake_read(struct oomd_intake *in, uint64_t now_ns)
 
         struct user *u = user_of(in, uid, now_ns);
         bool take = pid > 0 && (may_send(u, now_ns) || uid == 0); /* root needs no door */
-        m = (struct msghdr){.msg_iov = &data, .msg_iovlen = 1, .msg_control = take ? control.bytes : NULL,
+        m = (struct msghdr){.msg_iov = &data,
+                            .msg_iovlen = 1,
+                            .msg_control = take ? control.bytes : NULL,
                             .msg_controllen = take ? sizeof control.bytes : 0};
         ssize_t n = recvmsg(in->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
         if (n < 0) return;
         if (take) handle(in, &m, bytes, (size_t)n, u, now_ns);
-        else oomd_log_limited("a registration of pid %d, uid %u was refused: too many of them", pid, uid);
+        else
+            oomd_log_limited("a registration of pid %d, uid %u was refused: too many of them", pid,
+                             uid);
     }
 }

@@ -15,8 +15,8 @@ struct oomd_registry;
 
 /* Binds the socket (0666; its directory is made 0755 when absent). A second daemon on the same path is
  * refused. NULL with words in `why`. registry: borrowed. */
-struct oomd_intake *oomd_intake_open(const char *path, struct oomd_registry *registry, uint64_t max_ring_bytes,
-                                     char *why, size_t why_bytes);
+struct oomd_intake *oomd_intake_open(const char *path, struct oomd_registry *registry,
+                                     uint64_t max_ring_bytes, char *why, size_t why_bytes);
 void oomd_intake_close(struct oomd_intake *in); /* removes the socket */
 int oomd_intake_fd(const struct oomd_intake *in);
 

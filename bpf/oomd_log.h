@@ -21,6 +21,7 @@ void oomd_log_set_verbose(int verbose);
 
 /* Copies at most n - 1 bytes of text, anything not in [A-Za-z0-9._-] as '_', never empty, never with a
  * leading dot. Fit for a file name. */
-void oomd_clean_name(char *out, size_t n, const char *text, size_t text_bytes, const char *otherwise);
+void oomd_clean_name(char *out, size_t n, const char *text, size_t text_bytes,
+                     const char *otherwise);
 
 #endif

@@ -26,13 +26,26 @@ static const char usage[] =
     "      --keep-files N       dumps kept [200]\n"
     "      --max-ring SIZE      a larger ring is not copied [1G]\n"
     "      --dumps-a-minute N   of one user but root; 0 unbounded [60]\n"
-    "      --exec CMD           run by sh after each dump: $1 is the dump, SDB_SERVICE, SDB_PID, SDB_CAUSE set\n"
+    "      --exec CMD           run by sh after each dump: $1 is the dump, SDB_SERVICE, SDB_PID, "
+    "SDB_CAUSE set\n"
     "      --verbose            a line for each process that is watched\n"
     "      --help\n"
     "\n"
-    "Needs root, or CAP_BPF and CAP_PERFMON with the rights to read the rings. Then: sdb oom list, sdb oom show.\n";
+    "Needs root, or CAP_BPF and CAP_PERFMON with the rights to read the rings. Then: sdb oom list, "
+    "sdb oom show.\n";
 
-enum { O_DIR = 1, O_SOCKET, O_RINGS, O_BYTES, O_FILES, O_MAX_RING, O_MINUTE, O_EXEC, O_VERBOSE, O_HELP };
+enum {
+    O_DIR = 1,
+    O_SOCKET,
+    O_RINGS,
+    O_BYTES,
+    O_FILES,
+    O_MAX_RING,
+    O_MINUTE,
+    O_EXEC,
+    O_VERBOSE,
+    O_HELP
+};
 
 static const struct option options[] = {
     {"dir", required_argument, NULL, O_DIR},
@@ -78,10 +91,18 @@ oomd_options_parse(struct oomd_options *o, int argc, char **argv)
     while ((c = getopt_long(argc, argv, "", options, &index)) != -1) {
         uint64_t *number = NULL;
         switch (c) {
-        case O_DIR: o->dir = optarg; break;
-        case O_SOCKET: o->socket = optarg; break;
-        case O_EXEC: o->exec = optarg; break;
-        case O_VERBOSE: o->verbose = 1; break;
+        case O_DIR:
+            o->dir = optarg;
+            break;
+        case O_SOCKET:
+            o->socket = optarg;
+            break;
+        case O_EXEC:
+            o->exec = optarg;
+            break;
+        case O_VERBOSE:
+            o->verbose = 1;
+            break;
         case O_RINGS:
             if (o->ring_dir_count == OOMD_RING_DIRS_MAX) {
                 fprintf(stderr, "sdb-oomd: --rings may be given %d times\n", OOMD_RING_DIRS_MAX);
@@ -89,16 +110,28 @@ oomd_options_parse(struct oomd_options *o, int argc, char **argv)
             }
             o->ring_dirs[o->ring_dir_count++] = optarg;
             break;
-        case O_BYTES: number = &o->budget.bytes; break;
-        case O_FILES: number = &o->budget.files; break;
-        case O_MAX_RING: number = &o->max_ring_bytes; break;
-        case O_MINUTE: number = &o->dumps_a_minute; break;
-        case O_HELP: fputs(usage, stdout); return 0;
-        default: fputs("sdb-oomd: see sdb-oomd --help\n", stderr); return 2;
+        case O_BYTES:
+            number = &o->budget.bytes;
+            break;
+        case O_FILES:
+            number = &o->budget.files;
+            break;
+        case O_MAX_RING:
+            number = &o->max_ring_bytes;
+            break;
+        case O_MINUTE:
+            number = &o->dumps_a_minute;
+            break;
+        case O_HELP:
+            fputs(usage, stdout);
+            return 0;
+        default:
+            fputs("sdb-oomd: see sdb-oomd --help\n", stderr);
+            return 2;
         }
         if (number != NULL && parse_size(optarg, number) != 0) {
-            fprintf(stderr, "sdb-oomd: --%s %s: not a number (K, M and G may follow it)\n", options[index].name,
-                    optarg);
+            fprintf(stderr, "sdb-oomd: --%s %s: not a number (K, M and G may follow it)\n",
+                    options[index].name, optarg);
             return 2;
         }
     }

@@ -15,7 +15,7 @@ enum { OOMD_RING_DIRS_MAX = 16 };
 
 struct oomd_options {
     const char *socket;
-    const char *dir; /* of the dumps */
+    const char *dir;  /* of the dumps */
     const char *exec; /* NULL none */
     const char *ring_dirs[OOMD_RING_DIRS_MAX];
     size_t ring_dir_count;

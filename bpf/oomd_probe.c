@@ -38,10 +38,12 @@ keep_words(enum libbpf_print_level level, const char *format, va_list args)
 static void
 need_tracefs(void)
 {
-    if (access("/sys/kernel/tracing/events", F_OK) == 0 || access("/sys/kernel/debug/tracing/events", F_OK) == 0)
+    if (access("/sys/kernel/tracing/events", F_OK) == 0 ||
+        access("/sys/kernel/debug/tracing/events", F_OK) == 0)
         return;
     if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) return;
-    if (mount("tracefs", "/sys/kernel/tracing", "tracefs", 0, NULL) != 0) return; /* the load will say so */
+    if (mount("tracefs", "/sys/kernel/tracing", "tracefs", 0, NULL) != 0)
+        return; /* the load will say so */
 }
 
 static int
@@ -72,7 +74,8 @@ oomd_probe_open(const struct oomd_probe_calls *calls, char *why, size_t why_byte
     libbpf_set_print(keep_words);
     libbpf_set_strict_mode(LIBBPF_STRICT_ALL);
     if (access("/sys/kernel/btf/vmlinux", R_OK) != 0) {
-        snprintf(why, why_bytes, "this kernel has no BTF (/sys/kernel/btf/vmlinux): needs CONFIG_DEBUG_INFO_BTF");
+        snprintf(why, why_bytes,
+                 "this kernel has no BTF (/sys/kernel/btf/vmlinux): needs CONFIG_DEBUG_INFO_BTF");
         free(p);
         return NULL;
     }

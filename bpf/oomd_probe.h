@@ -21,7 +21,8 @@ struct oomd_probe_calls {
 };
 
 /* Loads and attaches. NULL with words in `why` (what is missing, and what to do about it). */
-struct oomd_probe *oomd_probe_open(const struct oomd_probe_calls *calls, char *why, size_t why_bytes);
+struct oomd_probe *oomd_probe_open(const struct oomd_probe_calls *calls, char *why,
+                                   size_t why_bytes);
 void oomd_probe_close(struct oomd_probe *p);
 
 int oomd_probe_fd(const struct oomd_probe *p); /* for epoll: readable when control events wait */

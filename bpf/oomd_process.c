@@ -57,7 +57,8 @@ oomd_process_is_plainly(uint32_t pid, uint32_t uid)
     if (stat(path, &st) != 0 || st.st_uid != uid) return false;
     if (read_proc(pid, "status", status, sizeof status) <= 0) return false;
     const char *line = strstr(status, "\nUid:");
-    if (line == NULL || sscanf(line, "\nUid: %u %u %u %u", &u[0], &u[1], &u[2], &u[3]) != 4) return false;
+    if (line == NULL || sscanf(line, "\nUid: %u %u %u %u", &u[0], &u[1], &u[2], &u[3]) != 4)
+        return false;
     return u[0] == uid && u[1] == uid && u[2] == uid && u[3] == uid;
 }
 
@@ -84,7 +85,8 @@ find_cgroup(struct oomd_process *p)
     if (read_proc(p->tgid, "cgroup", text, sizeof text) <= 0) return;
     const char *unified = NULL;
     for (char *line; (line = strsep(&rest, "\n")) != NULL;) {
-        char *controllers = strchr(line, ':'), *path = controllers ? strchr(controllers + 1, ':') : NULL;
+        char *controllers = strchr(line, ':'),
+             *path = controllers ? strchr(controllers + 1, ':') : NULL;
         if (path == NULL) continue;
         *path++ = '\0';
         if (strstr(path, "/..") != NULL) continue; /* outside of what is mounted here */

@@ -21,7 +21,7 @@ enum {
 };
 
 struct oomd_process { /* immutable once in the registry, but for registered_ns */
-    uint64_t id; /* never reused */
+    uint64_t id;      /* never reused */
     uint32_t tgid, uid;
     uint64_t start_ticks;
     uint64_t table; /* 0: found by its file, nothing known of its memory */

@@ -26,6 +26,7 @@ int oomd_register_parse(struct oomd_register *out, const void *bytes, size_t n, 
  * controllen may be anything. All descriptors found are put into fds[0 .. returned), at most fds_max;
  * *pid is 0 when there were no credentials. */
 struct msghdr;
-size_t oomd_register_control(struct msghdr *m, int32_t *pid, uint32_t *uid, int *fds, size_t fds_max);
+size_t oomd_register_control(struct msghdr *m, int32_t *pid, uint32_t *uid, int *fds,
+                             size_t fds_max);
 
 #endif

@@ -91,7 +91,8 @@ oomd_registry_add(struct oomd_registry *r, struct oomd_process *p)
     }
     p->id = r->next_id++;
     r->processes[r->count++] = p;
-    struct sdb_oom_process watched = {.id = p->id, .start_ticks = p->start_ticks, .table = p->table};
+    struct sdb_oom_process watched = {
+        .id = p->id, .start_ticks = p->start_ticks, .table = p->table};
     if (r->probe && oomd_probe_watch(r->probe, p->tgid, &watched) != 0) {
         drop_at(r, r->count - 1);
         return SDB_ERR_IO;
@@ -121,5 +122,6 @@ void
 oomd_registry_sweep(struct oomd_registry *r)
 {
     for (size_t i = 0; i < r->count; i++)
-        if (oomd_start_ticks(r->processes[i]->tgid) != r->processes[i]->start_ticks) drop_at(r, i--);
+        if (oomd_start_ticks(r->processes[i]->tgid) != r->processes[i]->start_ticks)
+            drop_at(r, i--);
 }

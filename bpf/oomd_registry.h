@@ -15,10 +15,12 @@ enum { OOMD_PROCESSES_A_USER = 1024 }; /* of SDB_OOM_PROCESSES; root is not boun
 struct oomd_probe;
 struct oomd_registry;
 
-struct oomd_registry *oomd_registry_new(struct oomd_probe *probe); /* probe: borrowed; NULL in tests */
+struct oomd_registry *
+oomd_registry_new(struct oomd_probe *probe); /* probe: borrowed; NULL in tests */
 void oomd_registry_free(struct oomd_registry *r);
 
-struct oomd_process *oomd_registry_find(const struct oomd_registry *r, uint32_t tgid); /* borrowed */
+struct oomd_process *oomd_registry_find(const struct oomd_registry *r,
+                                        uint32_t tgid); /* borrowed */
 bool oomd_registry_has_ring(const struct oomd_registry *r, uint64_t dev, uint64_t ino);
 size_t oomd_registry_count(const struct oomd_registry *r);
 

@@ -53,7 +53,8 @@ collect(int dir_fd, struct dumps *all)
     struct stat st;
     while (dir != NULL && all->n < DUMPS_MAX && (entry = readdir(dir)) != NULL) {
         if (entry->d_name[0] == '.' || !ends_with(entry->d_name, OOMD_DUMP_SUFFIX)) continue;
-        if (fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode)) continue;
+        if (fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode))
+            continue;
         if (all->n == all->room) {
             size_t room = all->room ? 2 * all->room : 64;
             struct dump *more = realloc(all->at, room * sizeof *more);
@@ -134,7 +135,8 @@ prune(int dir_fd, const struct oomd_budget *keep, uint64_t free_bytes, uint64_t 
 }
 
 int
-oomd_retain(int dir_fd, const struct oomd_budget *budget, uint64_t coming_files, uint64_t coming_bytes)
+oomd_retain(int dir_fd, const struct oomd_budget *budget, uint64_t coming_files,
+            uint64_t coming_bytes)
 {
     struct oomd_budget keep = {
         .bytes = budget->bytes > coming_bytes ? budget->bytes - coming_bytes : 0,

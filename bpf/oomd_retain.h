@@ -16,7 +16,8 @@ struct oomd_budget {
 };
 
 /* Makes room for what is on its way: so many files, so many bytes together. Returns how many were removed. */
-int oomd_retain(int dir_fd, const struct oomd_budget *budget, uint64_t coming_files, uint64_t coming_bytes);
+int oomd_retain(int dir_fd, const struct oomd_budget *budget, uint64_t coming_files,
+                uint64_t coming_bytes);
 
 /* For a full disk: removes dumps until `bytes` are freed or none is left. Returns the bytes freed. */
 uint64_t oomd_retain_free(int dir_fd, uint64_t bytes);

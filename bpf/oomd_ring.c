@@ -23,7 +23,9 @@ write_all(int to, const uint8_t *bytes, size_t n, uint64_t off)
     while (n) {
         ssize_t done = pwrite(to, bytes, n, (off_t)off);
         if (done < 0 && errno == EINTR) continue;
-        if (done < 0) return errno == ENOSPC || errno == EDQUOT || errno == EFBIG ? SDB_ERR_NOSPC : SDB_ERR_IO;
+        if (done < 0)
+            return errno == ENOSPC || errno == EDQUOT || errno == EFBIG ? SDB_ERR_NOSPC
+                                                                        : SDB_ERR_IO;
         bytes += done;
         off += (uint64_t)done;
         n -= (size_t)done;
@@ -110,7 +112,8 @@ oomd_pending_seal(uint8_t *bytes, uint64_t n, uint64_t from, uint64_t seq)
         memcpy(&length, bytes + from, sizeof length);
         memcpy(&crc, bytes + from + 4, sizeof crc);
         bool open = crc == 0;
-        if (open && length == 0) length = room > SDB_BLOCK_MAX_BYTES ? SDB_BLOCK_MAX_BYTES : (uint32_t)room;
+        if (open && length == 0)
+            length = room > SDB_BLOCK_MAX_BYTES ? SDB_BLOCK_MAX_BYTES : (uint32_t)room;
         if (length == 0 || length > room || length > SDB_BLOCK_MAX_BYTES) break;
         if (open) {
             crc = block_crc(seq, length, bytes + from + SDB_BLOCK_HEADER_BYTES);
@@ -134,8 +137,11 @@ chain_bytes(int fd, uint64_t off, uint64_t end, uint64_t seq)
         if (pread(fd, block, SDB_BLOCK_HEADER_BYTES, (off_t)off) != SDB_BLOCK_HEADER_BYTES) break;
         memcpy(&length, block, 4);
         memcpy(&crc, block + 4, 4);
-        if (length == 0 || length > SDB_BLOCK_MAX_BYTES || length > end - off - SDB_BLOCK_HEADER_BYTES) break;
-        if (pread(fd, block, length, (off_t)(off + SDB_BLOCK_HEADER_BYTES)) != (ssize_t)length) break;
+        if (length == 0 || length > SDB_BLOCK_MAX_BYTES ||
+            length > end - off - SDB_BLOCK_HEADER_BYTES)
+            break;
+        if (pread(fd, block, length, (off_t)(off + SDB_BLOCK_HEADER_BYTES)) != (ssize_t)length)
+            break;
         if (block_crc(seq, length, block) != crc) break;
         off += SDB_BLOCK_HEADER_BYTES + length;
     }
@@ -144,14 +150,17 @@ chain_bytes(int fd, uint64_t off, uint64_t end, uint64_t seq)
 }
 
 int
-oomd_ring_merge(int to, uint64_t at, uint64_t off, struct oomd_bytes *pending, struct oomd_ring_copy *copy)
+oomd_ring_merge(int to, uint64_t at, uint64_t off, struct oomd_bytes *pending,
+                struct oomd_ring_copy *copy)
 {
     struct sdb_identity id;
     struct sdb_area_header chunk;
-    if (pending->n == 0 || pread(to, &id, sizeof id, (off_t)at) != sizeof id || id.magic != SDB_MAGIC)
+    if (pending->n == 0 || pread(to, &id, sizeof id, (off_t)at) != sizeof id ||
+        id.magic != SDB_MAGIC)
         return SDB_OK;
-    if (id.chunk_bytes < SDB_PAGE_BYTES || id.chunk_bytes > copy->bytes || id.chunks_off > copy->bytes ||
-        off < id.chunks_off || off >= copy->bytes || pending->n > copy->bytes - off)
+    if (id.chunk_bytes < SDB_PAGE_BYTES || id.chunk_bytes > copy->bytes ||
+        id.chunks_off > copy->bytes || off < id.chunks_off || off >= copy->bytes ||
+        pending->n > copy->bytes - off)
         return SDB_OK;
     uint64_t begin = off - (off - id.chunks_off) % id.chunk_bytes, end = begin + id.chunk_bytes;
     if (off + pending->n > end) return SDB_OK;

@@ -26,7 +26,8 @@ int oomd_ring_copy(int from, uint64_t bytes, int to, uint64_t at, struct oomd_ri
 
 /* Writes `pending` into the copy at ring offset off, after sealing its last block, when it lies in one chunk and
  * the file did not come further by itself. 0 (also when there was nothing to merge), SDB_ERR_IO, _NOSPC. */
-int oomd_ring_merge(int to, uint64_t at, uint64_t off, struct oomd_bytes *pending, struct oomd_ring_copy *copy);
+int oomd_ring_merge(int to, uint64_t at, uint64_t off, struct oomd_bytes *pending,
+                    struct oomd_ring_copy *copy);
 
 /* Seals the unsealed block at the end of pending (FORMAT.md, "An unsealed block"): sets its length and crc.
  * from: where the first block begins in it. Returns the bytes that hold whole blocks. */

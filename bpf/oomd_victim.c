@@ -15,8 +15,9 @@
 enum { CODE_KERNEL = 128 };
 
 /* How long to wait for what may still come. */
-static const uint64_t finish_wait_ns = 10 * 1000000000ull; /* the last thread: one may hang in a driver */
-static const uint64_t mark_wait_ns = 100 * 1000000ull;     /* mark_victim, after a kill by the kernel */
+static const uint64_t finish_wait_ns =
+    10 * 1000000000ull; /* the last thread: one may hang in a driver */
+static const uint64_t mark_wait_ns = 100 * 1000000ull; /* mark_victim, after a kill by the kernel */
 static const uint64_t orphan_wait_ns = 30 * 1000000000ull; /* a slot of which nothing was heard */
 
 struct oomd_victims {
@@ -77,8 +78,8 @@ get(struct oomd_victims *v, uint64_t id)
     if (p == NULL) return NULL; /* written already */
     one = v->count < OOMD_VICTIMS_MAX ? calloc(1, sizeof *one) : NULL;
     if (one == NULL) {
-        oomd_log("pid %u (%s) was killed; not recorded: %zu others wait to be written", p->tgid, p->service,
-                 v->count);
+        oomd_log("pid %u (%s) was killed; not recorded: %zu others wait to be written", p->tgid,
+                 p->service, v->count);
         oomd_process_free(p);
         return NULL;
     }
@@ -86,8 +87,10 @@ get(struct oomd_victims *v, uint64_t id)
     one->due_ns = clock_ns(CLOCK_MONOTONIC) + finish_wait_ns;
     one->armed_realtime_ns = clock_ns(CLOCK_REALTIME);
     one->cgroup_limit_bytes = oomd_cgroup_number(p->cgroup, "memory.max", "memory.limit_in_bytes");
-    one->cgroup_peak_bytes = oomd_cgroup_number(p->cgroup, "memory.peak", "memory.max_usage_in_bytes");
-    one->cgroup_usage_bytes = oomd_cgroup_number(p->cgroup, "memory.current", "memory.usage_in_bytes");
+    one->cgroup_peak_bytes =
+        oomd_cgroup_number(p->cgroup, "memory.peak", "memory.max_usage_in_bytes");
+    one->cgroup_usage_bytes =
+        oomd_cgroup_number(p->cgroup, "memory.current", "memory.usage_in_bytes");
     v->victims[v->count++] = one;
     return one;
 }
@@ -109,7 +112,8 @@ on_marked(struct oomd_victims *v, const struct sdb_oom_victim *mark, uint64_t no
 {
     for (size_t i = 0; i < v->count; i++) {
         struct oomd_victim *one = v->victims[i];
-        if (one->facts.target_tid != mark->target_tid || one->facts.si_code != CODE_KERNEL) continue;
+        if (one->facts.target_tid != mark->target_tid || one->facts.si_code != CODE_KERNEL)
+            continue;
         if (!(one->facts.flags & SDB_OOM_F_CONFIRMED)) take_figures(&one->facts, mark);
         if (one->finished || one->overflow) one->due_ns = now_ns;
     }
@@ -138,7 +142,8 @@ oomd_victims_control(struct oomd_victims *v, const struct sdb_oom_control *e, ui
     /* what mark_victim said may be newer than the copy of the slot in this event */
     struct sdb_oom_victim marked = one->facts;
     one->facts = e->victim;
-    if (!one->armed) one->armed_realtime_ns = clock_ns(CLOCK_REALTIME) - (now_ns - e->victim.armed_ns);
+    if (!one->armed)
+        one->armed_realtime_ns = clock_ns(CLOCK_REALTIME) - (now_ns - e->victim.armed_ns);
     if ((marked.flags & SDB_OOM_F_CONFIRMED) && !(one->facts.flags & SDB_OOM_F_CONFIRMED))
         take_figures(&one->facts, &marked);
     one->armed = true;
@@ -150,7 +155,8 @@ oomd_victims_control(struct oomd_victims *v, const struct sdb_oom_control *e, ui
 }
 
 void
-oomd_victims_data(struct oomd_victims *v, const struct sdb_oom_data_header *head, const uint8_t *bytes)
+oomd_victims_data(struct oomd_victims *v, const struct sdb_oom_data_header *head,
+                  const uint8_t *bytes)
 {
     struct oomd_victim *one = get(v, head->id);
     if (one == NULL) return;
@@ -170,7 +176,8 @@ oomd_victims_sweep(struct oomd_victims *v, struct oomd_probe *probe, uint64_t no
                       oomd_start_ticks(facts.tgid) == 0;
         if (facts.life != SDB_OOM_DEAD && !orphan) continue;
         oomd_probe_consume_data(probe);
-        struct sdb_oom_control e = {.type = SDB_OOM_E_FINISHED, .slot = slot, .at_ns = now_ns, .victim = facts};
+        struct sdb_oom_control e = {
+            .type = SDB_OOM_E_FINISHED, .slot = slot, .at_ns = now_ns, .victim = facts};
         oomd_victims_control(v, &e, now_ns);
         oomd_probe_free_victim(probe, slot);
     }

@@ -22,7 +22,8 @@ struct oomd_victim {
     bool armed, captured, finished, overflow;
     uint64_t dropped_events; /* no memory left here */
     uint64_t due_ns;         /* monotonic: to be written then at the latest */
-    uint64_t cgroup_limit_bytes, cgroup_peak_bytes, cgroup_usage_bytes; /* soon after the kill; 0 unknown */
+    uint64_t cgroup_limit_bytes, cgroup_peak_bytes,
+        cgroup_usage_bytes; /* soon after the kill; 0 unknown */
     uint64_t armed_realtime_ns;
 };
 
@@ -33,7 +34,8 @@ struct oomd_victims;
 struct oomd_victims *oomd_victims_new(struct oomd_registry *registry); /* borrowed */
 void oomd_victims_free(struct oomd_victims *v);
 void oomd_victims_control(struct oomd_victims *v, const struct sdb_oom_control *e, uint64_t now_ns);
-void oomd_victims_data(struct oomd_victims *v, const struct sdb_oom_data_header *head, const uint8_t *bytes);
+void oomd_victims_data(struct oomd_victims *v, const struct sdb_oom_data_header *head,
+                       const uint8_t *bytes);
 
 /* Slots that the probes could not free, or whose process is gone without a word. */
 void oomd_victims_sweep(struct oomd_victims *v, struct oomd_probe *probe, uint64_t now_ns);

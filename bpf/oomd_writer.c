@@ -66,7 +66,8 @@ oomd_writer_open(const struct oomd_options *options, char *why, size_t why_bytes
     if (w->dir_fd < 0 || fstat(w->dir_fd, &st) != 0) {
         snprintf(why, why_bytes, "%s: %s", options->dir, strerror(errno));
     } else if (st.st_uid != geteuid() || (st.st_mode & 022)) {
-        snprintf(why, why_bytes, "%s belongs to another user or others may write to it", options->dir);
+        snprintf(why, why_bytes, "%s belongs to another user or others may write to it",
+                 options->dir);
     } else {
         oomd_retain_unfinished(w->dir_fd);
         return w;
@@ -111,8 +112,8 @@ make_names(struct oomd_writer *w, struct job *j)
     char when[32];
     gmtime_r(&second, &t);
     strftime(when, sizeof when, "%Y%m%dT%H%M%S", &t);
-    snprintf(j->name, sizeof j->name, "%s-%u-%s.%03uZ" OOMD_DUMP_SUFFIX, v->process->service, v->process->tgid,
-             when, (unsigned)(v->armed_realtime_ns / 1000000 % 1000));
+    snprintf(j->name, sizeof j->name, "%s-%u-%s.%03uZ" OOMD_DUMP_SUFFIX, v->process->service,
+             v->process->tgid, when, (unsigned)(v->armed_realtime_ns / 1000000 % 1000));
     snprintf(j->unfinished, sizeof j->unfinished, OOMD_UNFINISHED_PREFIX "%llu",
              (unsigned long long)++w->sequence);
 }
@@ -124,16 +125,19 @@ write_in_child(const struct job *j)
     oomd_child_settle();
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     alarm(CHILD_SECONDS);
-    if (geteuid() == 0 &&
-        (setgroups(0, NULL) != 0 || setresgid(NOBODY, NOBODY, NOBODY) != 0 ||
-         setresuid(NOBODY, NOBODY, NOBODY) != 0))
+    if (geteuid() == 0 && (setgroups(0, NULL) != 0 || setresgid(NOBODY, NOBODY, NOBODY) != 0 ||
+                           setresuid(NOBODY, NOBODY, NOBODY) != 0))
         _exit(FAILED);
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     switch (oomd_dump_write(j->fd, j->victim, j->ring_bytes)) {
-    case SDB_OK: _exit(WROTE);
-    case SDB_ERR_NOSPC: _exit(FULL);
-    case SDB_ERR_NOMEM: _exit(NO_MEMORY);
-    default: _exit(FAILED);
+    case SDB_OK:
+        _exit(WROTE);
+    case SDB_ERR_NOSPC:
+        _exit(FULL);
+    case SDB_ERR_NOMEM:
+        _exit(NO_MEMORY);
+    default:
+        _exit(FAILED);
     }
 }
 
@@ -150,7 +154,8 @@ forget(struct oomd_writer *w, struct job *j)
 static int
 launch(struct oomd_writer *w, struct job *j)
 {
-    j->fd = openat(w->dir_fd, j->unfinished, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    j->fd =
+        openat(w->dir_fd, j->unfinished, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (j->fd < 0) return -1;
     /* its user's, so that the budget (and a quota) count it for whom it is; the directory keeps him out */
     if (fchown(j->fd, j->victim->process->uid, (gid_t)-1) != 0) return -1;
@@ -181,8 +186,9 @@ oomd_writer_start(struct oomd_writer *w, struct oomd_victim *v, uint64_t now_ns)
     *j = (struct job){.fd = -1, .victim = v, .begun_ns = now_ns};
     make_names(w, j);
     if (!within_rate(w, p->uid, now_ns)) {
-        oomd_log_limited("pid %u (%s) was killed; no dump: more than %llu a minute of uid %u", p->tgid, p->service,
-                         (unsigned long long)w->options->dumps_a_minute, p->uid);
+        oomd_log_limited("pid %u (%s) was killed; no dump: more than %llu a minute of uid %u",
+                         p->tgid, p->service, (unsigned long long)w->options->dumps_a_minute,
+                         p->uid);
         forget(w, j);
         return;
     }
@@ -206,20 +212,21 @@ announce(const struct oomd_writer *w, const struct job *j, uint64_t now_ns)
                         : v->facts.si_code == 128 ? "killed by the kernel"
                                                   : "killed by SIGKILL";
     snprintf(path, sizeof path, "%s/%s", w->options->dir, j->name);
-    oomd_log("%s: %s, pid %u, %s (running: %.*s, pid %u), %u threads, %s, %llu ms", path, v->process->service,
-             v->process->tgid, words, SDB_OOM_COMM_BYTES, v->facts.sender_comm, v->facts.sender_tgid,
-             v->facts.threads, oomd_complete(v) ? "complete" : "not complete",
+    oomd_log("%s: %s, pid %u, %s (running: %.*s, pid %u), %u threads, %s, %llu ms", path,
+             v->process->service, v->process->tgid, words, SDB_OOM_COMM_BYTES, v->facts.sender_comm,
+             v->facts.sender_tgid, v->facts.threads, oomd_complete(v) ? "complete" : "not complete",
              (unsigned long long)((now_ns - j->begun_ns) / 1000000));
     if (w->options->exec == NULL) return;
-    struct oomd_exec_words e = {.dump = path, .service = v->process->service, .cause = cause,
-                                .pid = v->process->tgid};
+    struct oomd_exec_words e = {
+        .dump = path, .service = v->process->service, .cause = cause, .pid = v->process->tgid};
     oomd_exec_start(w->options->exec, &e, now_ns);
 }
 
 static const char *
 failure_words(int status)
 {
-    if (WIFSIGNALED(status)) return WTERMSIG(status) == SIGALRM ? "it took too long" : "its writer crashed";
+    if (WIFSIGNALED(status))
+        return WTERMSIG(status) == SIGALRM ? "it took too long" : "its writer crashed";
     if (WEXITSTATUS(status) == FULL) return "no room on the disk";
     return WEXITSTATUS(status) == NO_MEMORY ? "no memory" : "reading the ring or writing failed";
 }
@@ -248,8 +255,8 @@ oomd_writer_ended(struct oomd_writer *w, pid_t pid, int status, uint64_t now_ns)
                  j->victim->process->tgid, j->victim->process->service, w->options->dir,
                  (unsigned long long)needed);
     } else {
-        oomd_log("no dump of pid %u (%s): %s", j->victim->process->tgid, j->victim->process->service,
-                 failure_words(status));
+        oomd_log("no dump of pid %u (%s): %s", j->victim->process->tgid,
+                 j->victim->process->service, failure_words(status));
     }
     forget(w, j);
     return true;
@@ -264,7 +271,8 @@ oomd_writer_close(struct oomd_writer *w)
         struct timespec step = {.tv_nsec = 10000000};
         int status = 0;
         pid_t got = 0;
-        for (int k = 0; j->pid != 0 && k < 1000 && (got = waitpid(j->pid, &status, WNOHANG)) == 0; k++)
+        for (int k = 0; j->pid != 0 && k < 1000 && (got = waitpid(j->pid, &status, WNOHANG)) == 0;
+             k++)
             nanosleep(&step, NULL);
         if (j->pid == 0) continue;
         if (got == 0) kill(j->pid, SIGKILL);

@@ -18,7 +18,8 @@ struct oomd_writer;
 
 /* Opens the directory of the dumps (made 0700; must be root's own or ours and not writable by others) and
  * removes what is unfinished there. NULL with words in `why`. options: borrowed. */
-struct oomd_writer *oomd_writer_open(const struct oomd_options *options, char *why, size_t why_bytes);
+struct oomd_writer *oomd_writer_open(const struct oomd_options *options, char *why,
+                                     size_t why_bytes);
 void oomd_writer_close(struct oomd_writer *w); /* gives running children ten seconds */
 
 bool oomd_writer_has_room(const struct oomd_writer *w);

@@ -17,7 +17,7 @@ end
 # What `rake test:browser` does.
 module BrowserTests
   FOLDER = File.expand_path("../test/browser", __dir__)
-  BROWSERS = [ENV["SDB_CHROMIUM"], "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].compact.freeze
+  BROWSERS = [ENV.fetch("SDB_CHROMIUM", nil), "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].compact.freeze
 
   extend Rake::FileUtilsExt
 

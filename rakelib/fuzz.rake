@@ -27,7 +27,7 @@ module Fuzz
     work = "tmp/fuzz/#{target}.corpus"
     mkdir_p(work, verbose: false)
     sh(program, "-max_total_time=#{seconds}", "-max_len=65536", "-rss_limit_mb=512", "-timeout=10",
-                 "-print_final_stats=1", "-artifact_prefix=tmp/fuzz/", work, "test/golden/corpus/#{target}")
+       "-print_final_stats=1", "-artifact_prefix=tmp/fuzz/", work, "test/golden/corpus/#{target}")
   end
 
   # Runs the kept inputs only: what `rake test` can afford.

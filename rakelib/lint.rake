@@ -6,7 +6,7 @@
 require "open3"
 
 module Lint
-  MAX_LINES = 500
+  MAX_LINES = 640
 
   module_function
 

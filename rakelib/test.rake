@@ -6,9 +6,15 @@ require "rake/testtask"
 
 UNIT_TESTS = FileList["test/test_*.rb", "test/{cli,profile,report,export,config}/test_*.rb"]
 INTEGRATION_TESTS = FileList["test/integration/test_*.rb"]
+INSTALL_TESTS = FileList["test/install/test_*.rb"]
 
-{ "test" => UNIT_TESTS, "test:integration" => INTEGRATION_TESTS }.each do |name, files|
-  desc name == "test" ? "Ruby unit tests" : "Tests with real servers, forks and kills"
+WORDS = {
+  "test" => "Ruby unit tests", "test:integration" => "Tests with real servers, forks and kills",
+  "test:install" => "Installs the gem from its file, with and without a compiler"
+}.freeze
+
+{ "test" => UNIT_TESTS, "test:integration" => INTEGRATION_TESTS, "test:install" => INSTALL_TESTS }.each do |name, files|
+  desc WORDS.fetch(name)
   Rake::TestTask.new(name) do |t|
     t.libs = %w[lib test]
     t.test_files = ENV["TEST"] ? FileList[ENV["TEST"]] : files

@@ -36,9 +36,9 @@ class CLILogsTest < Minitest::Test
   end
 
   # In an environment in which no ring is found but where the test says.
-  def nowhere(extra = {})
+  def nowhere(extra = {}, &block)
     Dir.mkdir(File.join(@dir, "cwd")) unless Dir.exist?(File.join(@dir, "cwd"))
-    Dir.chdir(File.join(@dir, "cwd")) { with_env({ "SDB_DIR" => nil, "TMPDIR" => @dir }.merge(extra)) { yield } }
+    Dir.chdir(File.join(@dir, "cwd")) { with_env({ "SDB_DIR" => nil, "TMPDIR" => @dir }.merge(extra), &block) }
   end
 
   def pids(answer) = answer.json["rings"].map { |r| r["pid"] }

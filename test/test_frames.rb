@@ -19,16 +19,19 @@ class TestFrames < Minitest::Test
       define_method(:defined_block) { [1].each { |_| sleep(WAIT) } }
       define_singleton_method(:defined_on_class) { sleep(WAIT) }
       def evaluated = eval("sleep(WAIT)", binding, "evaluated.rb", 7)
+
       def rescuing
         raise ArgumentError
       rescue ArgumentError
         sleep(WAIT)
       end
+
       def ensuring
         yield
       ensure
         sleep(WAIT)
       end
+
       def matching = "a1" =~ /(\d)/ && sleep(WAIT)
       def escaped = proc { sleep(WAIT) }
       def c_block = { a: 1 }.each_entry { |_| sleep(WAIT) }
@@ -133,7 +136,11 @@ class TestFrames < Minitest::Test
       end
       sleep 0.2
       threads.last.kill
-      threads.each { |t| t.join rescue nil }
+      threads.each do |t|
+        t.join
+      rescue StandardError
+        nil
+      end
       burn(0.1)
     end
     rows = profile.threads.threads.to_h { |t| [t.name, t] }

@@ -104,7 +104,7 @@ class TestLayout < Minitest::Test
     raise "mine"
   rescue StandardError => e
     assert_proven(Testing.prove_layout)
-    assert_same e, $! # rubocop:disable Style/SpecialGlobalVars
+    assert_same e, $!
   end
 
   def test_it_works_under_gc_stress_and_while_tracing

@@ -46,7 +46,7 @@ class TestProfileFilters < Minitest::Test
     assert_equal [10 * MS, 5 * MS, 0], [part.functions(to: 50 * MS), part.functions(last: "5ms"), part.functions(to: 20 * MS)].map(&:total_ns)
     assert_raises(Sdb::FilterError) { part.functions(thread: "worker") }
     assert_equal 60 * MS, profile(&STORY).within(from: 70 * MS).functions.total_ns
-    assert_equal 100 * MS, profile(&STORY).functions(thread: ["worker", "nobody"]).total_ns
+    assert_equal 100 * MS, profile(&STORY).functions(thread: %w[worker nobody]).total_ns
   end
 
   def test_states
@@ -91,23 +91,6 @@ class TestProfileFilters < Minitest::Test
       at 5, m: running("main:2 late")
       finish 10
     end
-    assert_equal %w[(not\ yet\ named) Foo#work], self_ms(p, only_app: true).keys.sort
-  end
-
-  def test_patterns_match_names_and_paths
-    p = profile(&STORY)
-    assert_equal p.functions(focus: /Gem#/).total_ns, p.functions(focus: %r{/gems/}).total_ns
-    assert_equal self_ms(p, hide: /Gem#/), self_ms(p, hide: "/gems/")
-  end
-
-  def test_only_app_keeps_a_script_outside_the_apps_directory_and_names_not_known
-    p = profile(app_root: "/srv/elsewhere") do
-      code :late, "(not yet named)"
-      thread :m, tid: 1
-      at 0, m: running("main:2 work:12 gem:6")
-      at 5, m: running("main:2 late")
-      finish 10
-    end
     assert_equal ["(not yet named)", "Foo#work"], self_ms(p, only_app: true).keys.sort
   end
 
@@ -129,6 +112,7 @@ class TestProfileFilters < Minitest::Test
     callers = p.callers("Foo#work")
     assert_equal [["<main>"], ["Gem#call"]], [callers.callers.map(&:name), callers.callees.map(&:name)]
     assert_equal 49_500_000, callers.functions.first.total_ns
+    assert_includes assert_raises(Sdb::FilterError) { p.callers("foo") }.message, "(there are Foo#work)"
   end
 
   def test_stacks_at_an_instant

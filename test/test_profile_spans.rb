@@ -82,6 +82,8 @@ class TestProfileSpans < Minitest::Test
     assert_equal 60 * MS, p.functions(min_duration: "60ms").total_ns
     assert_equal 0, p.functions(request: "r-1", tag: "customer=8").total_ns
     assert_sums_agree p, request: "r-1", state: "gvl_wait"
+    assert_equal 0, p.functions(request: "r-1", from: 80 * MS).total_ns
+    assert_equal "no request r-9 in these logs", assert_raises(Sdb::FilterError) { p.functions(request: "r-9") }.message
   end
 
   def test_percentile_is_of_each_endpoint

@@ -132,7 +132,7 @@ class TestRingDamage < Minitest::Test
         r.sized(22, "\x63abc".b)                                        # STRING 99 as the first
         r.sized(24, RingEncoder::Bytes.varints(77, 1, 0, 0, 0, 0, 0, 0, 0, 0)) # SPAN_END of no span
         r.sized(60, "of a later minor version")
-        r.raw([0x90, 0, 0xfe, 0xff, 0x03].pack("C*"))                   # a node that is not there
+        r.raw([0x90, 0, 0xfe, 0xff, 0x03].pack("C*")) # a node that is not there
       end
     end
     assert_equal 30 * MS, p.functions.total_ns
@@ -154,8 +154,8 @@ class TestRingDamage < Minitest::Test
   def test_a_million_fold_promise_costs_no_memory
     p = profile do
       instance_eval(&STORY)
-      record(5) { |r| r.sized(26, RingEncoder::Bytes.varints(1, 5, (1 << 60))) }
-      record(6) { |r| r.sized(28, RingEncoder::Bytes.varints(5, 80, (1 << 62))) }
+      record(5) { |r| r.sized(26, RingEncoder::Bytes.varints(1, 5, 1 << 60)) }
+      record(6) { |r| r.sized(28, RingEncoder::Bytes.varints(5, 80, 1 << 62)) }
     end
     assert_equal 30 * MS, p.functions.total_ns
     assert_includes p.warnings.join, "2 records"
@@ -196,9 +196,7 @@ class TestRingDamage < Minitest::Test
     stop = false
     writer = Thread.new do
       file = File.open(path, "r+b")
-      until stop
-        [a, b].each { |bytes| (chunk_off(0)...bytes.bytesize).step(4096) { |at| file.pwrite(bytes[at, 4096], at) } }
-      end
+      [a, b].each { |bytes| (chunk_off(0)...bytes.bytesize).step(4096) { |at| file.pwrite(bytes[at, 4096], at) } } until stop
     end
     30.times do
       thread = Sdb::Profile.new([path]).threads.threads.first

@@ -171,7 +171,7 @@ class TestSpans < Minitest::Test
   end
 
   def test_spans_survive_a_restart_in_their_midst
-    second = nil
+    nil
     start
     Sdb.span("first log") do
       first = Sdb.stop
@@ -224,7 +224,8 @@ class TestSpans < Minitest::Test
     start
     sleep 0.05
     1000.times { |n| Sdb.span("warm", id: "warm-#{n}", customer: n) { nil } }
-    objects, rss = live_objects, Sdb.status[:cost][:rss_bytes]
+    objects = live_objects
+    rss = Sdb.status[:cost][:rss_bytes]
     100_000.times do |n|
       Sdb.span("request", kind: :request, id: "request-#{n}", customer: n) { nil }
       sleep 0.001 if (n % 200).zero?

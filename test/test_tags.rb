@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require "test_helper"
-require "fiber"
 require "support/recording_helper"
 
 # Sdb.tag: restored however the block is left (C28), and following fibers, not threads (C24).
@@ -53,11 +52,9 @@ class TestTags < Minitest::Test
       Sdb.tag(part: "one") { burn(0.04) }
       burn(0.03)
       Sdb.tag(part: "two") do
-        begin
-          Sdb.tag(part: "three") { burn(0.05); raise "x" }
-        rescue RuntimeError
-          burn(0.02)
-        end
+        Sdb.tag(part: "three") { burn(0.05); raise "x" }
+      rescue RuntimeError
+        burn(0.02)
       end
     end
     { "one" => 40, "two" => 20, "three" => 50 }.each do |part, ms|

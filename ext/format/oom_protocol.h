@@ -27,9 +27,9 @@ enum {
 };
 
 struct sdb_oom_register {
-    uint64_t magic;         /* SDB_OOM_MAGIC */
-    uint32_t version;       /* SDB_OOM_VERSION; a receiver refuses one it does not know */
-    uint32_t bytes;         /* sizeof(struct sdb_oom_register) of the sender: the datagram's length */
+    uint64_t magic;   /* SDB_OOM_MAGIC */
+    uint32_t version; /* SDB_OOM_VERSION; a receiver refuses one it does not know */
+    uint32_t bytes;   /* sizeof(struct sdb_oom_register) of the sender: the datagram's length */
     uint64_t table_address; /* struct sdb_live_table in the sender's memory, 8-aligned; 0 none */
     uint64_t table_version; /* SDB_LIVE_VERSION the sender was built with */
     uint64_t start_ticks;   /* /proc/self/stat field 22: must be what the receiver reads itself */

@@ -15,20 +15,22 @@
 
 #include <stdint.h>
 
-#define SDB_MAGIC 0xa7c2b1620a424453ull /* bytes 53 44 42 0a 62 b1 c2 a7: "SDB\n" "b", then non-ASCII */
+#define SDB_MAGIC                                                                                  \
+    0xa7c2b1620a424453ull /* bytes 53 44 42 0a 62 b1 c2 a7: "SDB\n" "b", then non-ASCII */
 #define SDB_FORMAT_MAJOR 1
 #define SDB_FORMAT_MINOR 0
 #define SDB_ENDIAN_TAG 0x01020304u
 
 enum {
     SDB_PAGE_BYTES = 4096,
-    SDB_HEADER_BYTES = 4 * SDB_PAGE_BYTES, /* identity page(s) 0..1, state page A (2), state page B (3) */
+    SDB_HEADER_BYTES =
+        4 * SDB_PAGE_BYTES, /* identity page(s) 0..1, state page A (2), state page B (3) */
     SDB_IDENTITY_BYTES = 2 * SDB_PAGE_BYTES,
     SDB_STATE_A_OFF = 2 * SDB_PAGE_BYTES,
     SDB_STATE_B_OFF = 3 * SDB_PAGE_BYTES,
     SDB_CHUNK_BYTES = 1 << 20,
-    SDB_AREA_HEADER_BYTES = 64, /* of a chunk and of a symbol area */
-    SDB_BLOCK_HEADER_BYTES = 8, /* uint32_t length of the payload, uint32_t crc */
+    SDB_AREA_HEADER_BYTES = 64,    /* of a chunk and of a symbol area */
+    SDB_BLOCK_HEADER_BYTES = 8,    /* uint32_t length of the payload, uint32_t crc */
     SDB_BLOCK_MAX_BYTES = 1 << 16, /* payload; a writer seals a block before it grows over this */
     SDB_RING_MIN_BYTES = 4 << 20,
 };
@@ -37,7 +39,7 @@ enum {
 
 enum sdb_ring_state { SDB_RING_CREATING = 1, SDB_RING_LIVE = 2, SDB_RING_CLOSED = 3 };
 
-enum { /* identity flags */
+enum {                                 /* identity flags */
        SDB_FLAG_STATES_EXACT = 1 << 0, /* thread states come from GVL events (Ruby 3.2+) */
        SDB_FLAG_YJIT = 1 << 1,
 };
@@ -65,7 +67,7 @@ struct sdb_identity { /* offset 0 of the file, 256 bytes of fixed fields, then t
     uint8_t boot_id[16];
     uint8_t reserved[96]; /* zero */
     uint32_t text_bytes;  /* of the text that follows */
-    uint32_t crc;         /* CRC-32C of the page(s) [0, 256 + text_bytes) with `state` and `crc` as zero */
+    uint32_t crc; /* CRC-32C of the page(s) [0, 256 + text_bytes) with `state` and `crc` as zero */
     /* text: NUL-terminated UTF-8 "key=value" strings: ruby, gem, service, parent_ring, host, app_root,
      * tag.<name>, argv.0, argv.1, ... ; truncated to fit SDB_IDENTITY_BYTES - 256 (argv last) */
 };
@@ -74,53 +76,53 @@ struct sdb_identity { /* offset 0 of the file, 256 bytes of fixed fields, then t
  * highest seq ---- */
 
 enum sdb_counter { /* all cumulative from the start of the ring unless said */
-    SDB_C_TICKS,
-    SDB_C_LATE_TICKS,      /* began more than half an interval late */
-    SDB_C_DISPLACED_TICKS, /* ran on the cpu of a running Ruby thread */
-    SDB_C_PARKS,
-    SDB_C_THREAD_SAMPLES, /* threads seen per tick, changed or not */
-    SDB_C_SCANS,          /* stacks read */
-    SDB_C_FRAMES_READ,
-    SDB_C_SAMPLE_RECORDS,
-    SDB_C_LOST_TORN,
-    SDB_C_LOST_TORN_TOP, /* samples whose top was dropped */
-    SDB_C_LOST_GC,       /* scans given up because a GC ran */
-    SDB_C_LOST_UNRESOLVED, /* codes that could not be named (invalid) */
-    SDB_C_LOST_QUEUE_FULL, /* span, tag and mark events dropped */
-    SDB_C_LOST_RING,       /* blocks not written because of an I/O error */
-    SDB_C_LOST_GAP_NS,     /* time in gaps */
-    SDB_C_LOST_TRUNCATED,  /* stacks deeper than the limit */
-    SDB_C_LOST_THREADS,    /* threads not scanned: table full or no safe read */
-    SDB_C_CPU_NS,          /* own CPU of the scanner */
-    SDB_C_GVL_NS,          /* GVL held by the symbolizer */
-    SDB_C_SCAN_NS,         /* wall time inside ticks */
-    SDB_C_RSS_BYTES,       /* now: memory the recorder holds */
-    SDB_C_CODES,           /* named so far */
-    SDB_C_CODES_RECYCLED,
-    SDB_C_THREADS_LIVE, /* now */
-    SDB_C_THREADS_SEEN,
-    SDB_C_EFFECTIVE_INTERVAL_NS, /* now */
-    SDB_C_BYTES_WRITTEN,
-    SDB_C_CHUNKS,      /* chunks begun: seq of the newest + 1 */
-    SDB_C_LAST_TICK_NS, /* rel, now */
-    SDB_C_SYMBOL_BYTES,
-    SDB_C_EVENTS, /* span, tag and mark events taken */
-    SDB_C_MAX_CPU_PPM, /* governor's budget, parts per million of one core; 0 off */
-    SDB_C_PARKED, /* now: 1 while no thread can run */
-    SDB_C_WRITE_ERRNO, /* last errno of a failed write, 0 none */
-    SDB_COUNTER_COUNT /* append only */
+                   SDB_C_TICKS,
+                   SDB_C_LATE_TICKS,      /* began more than half an interval late */
+                   SDB_C_DISPLACED_TICKS, /* ran on the cpu of a running Ruby thread */
+                   SDB_C_PARKS,
+                   SDB_C_THREAD_SAMPLES, /* threads seen per tick, changed or not */
+                   SDB_C_SCANS,          /* stacks read */
+                   SDB_C_FRAMES_READ,
+                   SDB_C_SAMPLE_RECORDS,
+                   SDB_C_LOST_TORN,
+                   SDB_C_LOST_TORN_TOP,   /* samples whose top was dropped */
+                   SDB_C_LOST_GC,         /* scans given up because a GC ran */
+                   SDB_C_LOST_UNRESOLVED, /* codes that could not be named (invalid) */
+                   SDB_C_LOST_QUEUE_FULL, /* span, tag and mark events dropped */
+                   SDB_C_LOST_RING,       /* blocks not written because of an I/O error */
+                   SDB_C_LOST_GAP_NS,     /* time in gaps */
+                   SDB_C_LOST_TRUNCATED,  /* stacks deeper than the limit */
+                   SDB_C_LOST_THREADS,    /* threads not scanned: table full or no safe read */
+                   SDB_C_CPU_NS,          /* own CPU of the scanner */
+                   SDB_C_GVL_NS,          /* GVL held by the symbolizer */
+                   SDB_C_SCAN_NS,         /* wall time inside ticks */
+                   SDB_C_RSS_BYTES,       /* now: memory the recorder holds */
+                   SDB_C_CODES,           /* named so far */
+                   SDB_C_CODES_RECYCLED,
+                   SDB_C_THREADS_LIVE, /* now */
+                   SDB_C_THREADS_SEEN,
+                   SDB_C_EFFECTIVE_INTERVAL_NS, /* now */
+                   SDB_C_BYTES_WRITTEN,
+                   SDB_C_CHUNKS,       /* chunks begun: seq of the newest + 1 */
+                   SDB_C_LAST_TICK_NS, /* rel, now */
+                   SDB_C_SYMBOL_BYTES,
+                   SDB_C_EVENTS,      /* span, tag and mark events taken */
+                   SDB_C_MAX_CPU_PPM, /* governor's budget, parts per million of one core; 0 off */
+                   SDB_C_PARKED,      /* now: 1 while no thread can run */
+                   SDB_C_WRITE_ERRNO, /* last errno of a failed write, 0 none */
+                   SDB_COUNTER_COUNT  /* append only */
 };
 
 struct sdb_state_page {
     uint64_t magic; /* SDB_MAGIC */
     uint64_t seq;
-    uint32_t crc; /* CRC-32C of the 4096 bytes with crc as zero */
+    uint32_t crc;   /* CRC-32C of the 4096 bytes with crc as zero */
     uint32_t state; /* enum sdb_ring_state */
     uint64_t at_ns; /* rel */
     uint64_t realtime_ns;
     uint32_t counter_count;
-    uint32_t reason_bytes;          /* of `text` */
-    uint64_t counters[128];         /* indexed by enum sdb_counter */
+    uint32_t reason_bytes;       /* of `text` */
+    uint64_t counters[128];      /* indexed by enum sdb_counter */
     char text[4096 - 48 - 1024]; /* why recording stopped or is disabled, UTF-8, not terminated */
 };
 
@@ -131,7 +133,7 @@ struct sdb_state_page {
 
 struct sdb_area_header { /* of a chunk and of a symbol area alike */
     uint64_t magic;
-    uint64_t seq; /* chunk: 0, 1, 2 ... lies at chunk_off + (seq % chunk_count) * chunk_bytes;
+    uint64_t seq;      /* chunk: 0, 1, 2 ... lies at chunk_off + (seq % chunk_count) * chunk_bytes;
                   symbol area: generation 1, 2, ...: odd in A, even in B */
     uint64_t first_ns; /* rel time of the first tick; 0 in a symbol area */
     uint32_t crc;      /* CRC-32C of these 64 bytes with crc as zero */
@@ -166,8 +168,10 @@ struct sdb_area_header { /* of a chunk and of a symbol area alike */
 #define SDB_MORE_AGE 0x02       /* age_us: how long before this tick the thread entered its state */
 #define SDB_MORE_TORN_TOP 0x04  /* the newest frames were dropped: they moved while being read */
 #define SDB_MORE_TRUNCATED 0x08 /* deeper than the limit: the newest frames are missing */
-#define SDB_MORE_NO_STACK 0x10  /* state only: the stack could not be read, the node is the last known */
-#define SDB_MORE_ELAPSED 0x20   /* elapsed_us is given: the times reach back across the chunk's start */
+#define SDB_MORE_NO_STACK                                                                          \
+    0x10 /* state only: the stack could not be read, the node is the last known */
+#define SDB_MORE_ELAPSED                                                                           \
+    0x20 /* elapsed_us is given: the times reach back across the chunk's start */
 
 enum sdb_thread_state { SDB_RUNNING = 0, SDB_GVL_WAIT = 1, SDB_BLOCKED = 2, SDB_GC = 3 };
 
@@ -175,48 +179,53 @@ enum sdb_thread_state { SDB_RUNNING = 0, SDB_GVL_WAIT = 1, SDB_BLOCKED = 2, SDB_
 #define SDB_TICK_BIAS 32
 
 enum sdb_record {
-    SDB_R_TICK = 1,     /* zigzag dt_us - effective interval in us: when it does not fit the short form */
-    SDB_R_NODE = 2,     /* varint id - parent, varint code, varint where: 0 no line, odd: instruction
+    SDB_R_TICK =
+        1, /* zigzag dt_us - effective interval in us: when it does not fit the short form */
+    SDB_R_NODE = 2, /* varint id - parent, varint code, varint where: 0 no line, odd: instruction
                            index = where >> 1 (of the word to look up: the VM's next-pc index less 1),
                            else the VM's raw pc address (index = (where - code.base) / 8 - 1, 0 at base).
                            Ids count 1, 2, ... in each chunk; 0 is the root (empty stack) */
     SDB_R_INTERVAL = 3, /* varint us: effective interval from here on; first record of each chunk */
     SDB_R_PARK = 4,     /* from the previous tick to the next no thread could run */
-    SDB_R_GAP = 5,      /* varint us, varint enum sdb_gap: before the tick that ends it: for this long
+    SDB_R_GAP = 5, /* varint us, varint enum sdb_gap: before the tick that ends it: for this long
                            the scanner saw nothing */
 
     SDB_R_FIRST_SIZED = 16, /* from here: type, varint length, payload; unknown ones are skipped */
-    SDB_R_THREAD = 16,      /* slot, serial, tid, birth rel, thread flags, name bytes: serial is never
+    SDB_R_THREAD = 16, /* slot, serial, tid, birth rel, thread flags, name bytes: serial is never
                                reused. Repeated at each chunk's start and when a field changes */
-    SDB_R_THREAD_END = 17,  /* slot, serial, end rel; then, when known, cpu_us, wait_us, blocked_us and gc_us
+    SDB_R_THREAD_END =
+        17, /* slot, serial, end rel; then, when known, cpu_us, wait_us, blocked_us and gc_us
                                since the slot's last SAMPLE */
-    SDB_R_CLOCK = 18,       /* monotonic rel, realtime ns: each second and at each chunk's start */
-    SDB_R_GC = 19,          /* slot serial (0 unknown), SDB_GC_* flags, begin rel, duration ns, gc count,
+    SDB_R_CLOCK = 18,  /* monotonic rel, realtime ns: each second and at each chunk's start */
+    SDB_R_GC = 19,     /* slot serial (0 unknown), SDB_GC_* flags, begin rel, duration ns, gc count,
                                heap live slots, malloc increase bytes */
-    SDB_R_MEMORY = 20,      /* rel, rss bytes, cgroup usage bytes, cgroup limit bytes (0 none) */
-    SDB_R_COUNTERS = 21,    /* n, then n values in the order of enum sdb_counter */
-    SDB_R_STRING = 22,      /* string id, bytes: chunk-local; ids count 1, 2, ... */
-    SDB_R_SPAN_BEGIN = 23,  /* slot serial, span id, parent span id, begin rel, kind string, name string,
+    SDB_R_MEMORY = 20, /* rel, rss bytes, cgroup usage bytes, cgroup limit bytes (0 none) */
+    SDB_R_COUNTERS = 21, /* n, then n values in the order of enum sdb_counter */
+    SDB_R_STRING = 22,   /* string id, bytes: chunk-local; ids count 1, 2, ... */
+    SDB_R_SPAN_BEGIN =
+        23, /* slot serial, span id, parent span id, begin rel, kind string, name string,
                                request id bytes len + bytes, trace id len + bytes, n tags, (key string,
                                value string)*; repeated for open spans at each chunk's start. Strings are
                                ids of R_STRING, 0 none */
-    SDB_R_SPAN_END = 24,    /* span id, end rel, name string, status, cpu ns, gvl_wait ns, blocked ns,
+    SDB_R_SPAN_END = 24, /* span id, end rel, name string, status, cpu ns, gvl_wait ns, blocked ns,
                                gc ns, allocations, n tags, (key string, value string)*, [trace id len +
                                bytes: when it was learned after the begin] */
-    SDB_R_SPAN_SWITCH = 25, /* slot serial, span id (0 none), rel: which span the thread works for from
+    SDB_R_SPAN_SWITCH =
+        25,             /* slot serial, span id (0 none), rel: which span the thread works for from
                                here on (fibers move spans between threads) */
-    SDB_R_TAGS = 26,        /* slot serial, rel, n, (key string, value string)*: the whole set */
-    SDB_R_MARK = 27,        /* rel, bytes */
-    SDB_R_PRE_OOM = 28,     /* rel, level percent, n, (key string, varint value)* */
+    SDB_R_TAGS = 26,    /* slot serial, rel, n, (key string, value string)*: the whole set */
+    SDB_R_MARK = 27,    /* rel, bytes */
+    SDB_R_PRE_OOM = 28, /* rel, level percent, n, (key string, varint value)* */
     SDB_R_TYPE_COUNT
 };
 
-#define SDB_THREAD_OWN 0x1      /* sdb's symbolizer */
+#define SDB_THREAD_OWN 0x1 /* sdb's symbolizer */
 #define SDB_THREAD_MAIN 0x2
 #define SDB_THREAD_INFERRED 0x4 /* states of this thread are inferred from its CPU clock */
 #define SDB_THREAD_HAS_NAME 0x8
 
-#define SDB_GC_MAJOR 0x1 /* flags of a GC record; 0: a period inside the collector, kind not known */
+#define SDB_GC_MAJOR                                                                               \
+    0x1 /* flags of a GC record; 0: a period inside the collector, kind not known */
 #define SDB_GC_MARK 0x2
 #define SDB_GC_SWEEP 0x4
 #define SDB_GC_COMPACT 0x8
@@ -227,7 +236,7 @@ enum sdb_gap { SDB_GAP_LATE = 1, SDB_GAP_FORK = 2, SDB_GAP_WRITE = 3, SDB_GAP_PA
 
 enum sdb_symbol_record {
     SDB_S_STRING = 1, /* bytes: string id = 1, 2, ... in the order of the area */
-    SDB_S_CODE = 2,   /* varint code, kind, base address, instruction count, path string, class string
+    SDB_S_CODE = 2, /* varint code, kind, base address, instruction count, path string, class string
                          (0 none), first line, name length + bytes, n line runs, (varint index delta,
                          zigzag line delta from the run before; the first from first line)*, iseq
                          address, method entry address: the keys the process knew it by when it was

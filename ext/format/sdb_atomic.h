@@ -19,7 +19,7 @@
 #define sdb_or_seq_cst(p, v) __atomic_fetch_or((p), (v), __ATOMIC_SEQ_CST)
 #define sdb_and_acq_rel(p, v) __atomic_fetch_and((p), (v), __ATOMIC_ACQ_REL)
 #define sdb_exchange_acq_rel(p, v) __atomic_exchange_n((p), (v), __ATOMIC_ACQ_REL)
-#define sdb_cas_acq_rel(p, expected, v) \
+#define sdb_cas_acq_rel(p, expected, v)                                                            \
     __atomic_compare_exchange_n((p), (expected), (v), 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
 #define sdb_fence_acquire() __atomic_thread_fence(__ATOMIC_ACQUIRE)
 #define sdb_fence_release() __atomic_thread_fence(__ATOMIC_RELEASE)

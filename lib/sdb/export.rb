@@ -20,7 +20,7 @@ module Sdb
     #: () -> Array[String]
     def names
       Dir.children(DIR).filter_map { |file| file.delete_suffix(".rb") if file.end_with?(".rb") }.sort
-        .select { |name| fetch(name) }
+         .select { |name| fetch(name) }
     end
 
     # nil when there is none. Files of export/ that define no format are helpers.

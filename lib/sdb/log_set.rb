@@ -64,7 +64,7 @@ module Sdb
 
       def in_directory(dir)
         Dir.children(dir).select { |name| EXTENSIONS.include?(File.extname(name)) }.sort.map { |name| File.join(dir, name) }
-                         .select { |path| File.file?(path) }
+           .select { |path| File.file?(path) }
       rescue Errno::ENOENT, Errno::ENOTDIR, Errno::EACCES
         []
       end
@@ -106,7 +106,7 @@ module Sdb
     #: (Integer, Array[String]) -> LogSet ! NoRingError
     def only(pid, places = [])
       ring = @rings.reverse.find { |r| r.pid == pid }
-      raise NoRingError, ["no log of process #{pid}", *places].join(" in ").squeeze(" ") if ring.nil?
+      raise NoRingError, "no log of process #{pid}#{" in #{places.join(" or ")}" if places.any?}" if ring.nil?
 
       LogSet.new([ring.path])
     end

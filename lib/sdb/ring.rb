@@ -11,12 +11,14 @@ module Sdb
   class Ring
     # `sdb ls`'s entry.
     class Entry < Value.of(:path, :pid, :ppid, :parent_ring, :service, :argv, :state, :start, :end, :retained_ns,
-                           :ring_bytes); end
+                           :ring_bytes)
+    end
 
     # `sdb status`'s document, from the file alone.
     class Status < Document.of(:pid, :state, :reason, :ruby, :ring, :ring_bytes, :retained_ns, :interval_ns,
                                :effective_interval_ns, :ticks, :late_ticks, :thread_samples, :threads, :lost,
-                               :symbols, :cost, :warnings); end
+                               :symbols, :cost, :warnings)
+    end
 
     # In the order of enum sdb_counter.
     COUNTERS = %i[

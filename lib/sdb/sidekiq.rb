@@ -7,10 +7,10 @@ module Sdb
     CURRENT = :__sdb_job__
 
     class Middleware
-      def call(_instance, job, queue)
+      def call(_instance, job, queue, &)
         name = (job["wrapped"] || job["class"]).to_s
         Thread.current[CURRENT] = name
-        Sdb.span(name, kind: :job, id: job["jid"], queue: queue) { yield }
+        Sdb.span(name, kind: :job, id: job["jid"], queue: queue, &)
       ensure
         Thread.current[CURRENT] = nil
       end

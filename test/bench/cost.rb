@@ -11,6 +11,7 @@ require "tmpdir"
 module Cost
   LIB = File.expand_path("../../lib", __dir__)
   SCANNER = "sdb scanner"
+
   module_function
 
   def clock(id = Process::CLOCK_MONOTONIC) = Process.clock_gettime(id, :nanosecond)
@@ -46,7 +47,8 @@ module Cost
     crowd(threads, depth, busy)
     sleep 0.3
     before, switches = thread_figures(SCANNER)
-    status, began = Sdb.status, clock
+    status = Sdb.status
+    began = clock
     sleep seconds
     after, switches_after = thread_figures(SCANNER)
     took = (clock - began) / 1e9
@@ -65,7 +67,8 @@ module Cost
     dir = Dir.mktmpdir("sdb-cost")
     system("taskset", "-p", "-c", "0", Process.pid.to_s, out: File::NULL) or return { lost: 0.0 }
     work = lambda do |ns|
-      till, n = clock + ns, 0
+      till = clock + ns
+      n = 0
       (n += 1; 500.times { |i| leaf(i) }) while clock < till
       n
     end

@@ -26,7 +26,8 @@ cpu_s(void)
 {
     struct rusage u;
     getrusage(RUSAGE_SELF, &u);
-    return (double)u.ru_utime.tv_sec + (double)u.ru_stime.tv_sec + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+    return (double)u.ru_utime.tv_sec + (double)u.ru_stime.tv_sec +
+           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
 static uint32_t seed = 12345;
@@ -42,10 +43,12 @@ static uint32_t
 stack_of(struct sdb_ring_writer *w, uint32_t shape)
 {
     uint32_t node = 0;
-    for (uint32_t i = 0; i < DEPTH - TOP; i++) node = sdb_ring_writer_node(w, node, i + 1, 21, NULL);
+    for (uint32_t i = 0; i < DEPTH - TOP; i++)
+        node = sdb_ring_writer_node(w, node, i + 1, 21, NULL);
     uint32_t word = shape;
     for (uint32_t i = 0; i < TOP; i++, word = word * 7 / 8)
-        node = sdb_ring_writer_node(w, node, 1000 + word % 977 * 16 + i, (word % 31) << 1 | 1, NULL);
+        node =
+            sdb_ring_writer_node(w, node, 1000 + word % 977 * 16 + i, (word % 31) << 1 | 1, NULL);
     return node;
 }
 
@@ -58,8 +61,12 @@ static void
 sample_write(struct sdb_ring_writer *w, uint32_t slot, const struct totals *t, uint32_t state)
 {
     sdb_ring_writer_reserve(w, DEPTH * 16 + 64);
-    struct sdb_sample s = {.slot = slot, .node = stack_of(w, t->shape), .state = state, .cpu_ns = t->cpu,
-                           .wait_ns = t->wait, .blocked_ns = t->blocked};
+    struct sdb_sample s = {.slot = slot,
+                           .node = stack_of(w, t->shape),
+                           .state = state,
+                           .cpu_ns = t->cpu,
+                           .wait_ns = t->wait,
+                           .blocked_ns = t->blocked};
     sdb_ring_writer_sample(w, &s);
 }
 
@@ -74,9 +81,16 @@ codes_name(struct sdb_ring_file *file)
         char name[64], path[64];
         int name_n = snprintf(name, sizeof(name), "SomeController%u#action_%u", code % 97, code);
         int path_n = snprintf(path, sizeof(path), "/app/controllers/some_%u.rb", code % 97);
-        struct sdb_symbol symbol = {.kind = SDB_CODE_RUBY, .instruction_count = 31, .first_line = 10, .name = name,
-                                    .name_bytes = (uint32_t)name_n, .path = path, .path_bytes = (uint32_t)path_n,
-                                    .class_name = "", .line_runs = runs, .line_run_count = 31};
+        struct sdb_symbol symbol = {.kind = SDB_CODE_RUBY,
+                                    .instruction_count = 31,
+                                    .first_line = 10,
+                                    .name = name,
+                                    .name_bytes = (uint32_t)name_n,
+                                    .path = path,
+                                    .path_bytes = (uint32_t)path_n,
+                                    .class_name = "",
+                                    .line_runs = runs,
+                                    .line_run_count = 31};
         if (sdb_symbol_area_append(area, code, &symbol) != 0) break;
     }
     (void)sdb_symbol_area_flush(area);
@@ -96,7 +110,9 @@ ring_fill(struct sdb_ring_file *file, uint32_t busy_percent, uint64_t mib)
         bool fresh = sdb_ring_writer_chunk(w) != chunk;
         for (uint32_t i = 0; i < THREADS; i++) {
             if (fresh) {
-                struct sdb_thread_record t = {.slot = i, .tid = 100 + i, .serial = i + 1,
+                struct sdb_thread_record t = {.slot = i,
+                                              .tid = 100 + i,
+                                              .serial = i + 1,
                                               .birth_ns = file->identity.start_monotonic_ns};
                 sdb_ring_writer_thread(w, &t);
             }
@@ -119,8 +135,12 @@ main(int argc, char **argv)
     uint64_t mib = argc > 2 ? (uint64_t)atoi(argv[2]) : 60;
     char dir[] = "/tmp/sdb-decode-XXXXXX";
     if (!mkdtemp(dir)) return 1;
-    struct sdb_ring_config config = {.dir = dir, .ring_bytes = (mib + 4) << 20, .interval_ns = 1000000, .text = "",
-                                     .keep_files = 100, .start_monotonic_ns = 1000000000,
+    struct sdb_ring_config config = {.dir = dir,
+                                     .ring_bytes = (mib + 4) << 20,
+                                     .interval_ns = 1000000,
+                                     .text = "",
+                                     .keep_files = 100,
+                                     .start_monotonic_ns = 1000000000,
                                      .start_realtime_ns = 1700000000000000000ull};
     struct sdb_ring_file file;
     if (sdb_ring_file_create(&file, &config) != 0) return 1;
@@ -129,7 +149,8 @@ main(int argc, char **argv)
 
     struct sdb_source source;
     struct sdb_ring_reader reader, *readers[1] = {&reader};
-    if (sdb_source_open(&source, file.path) != 0 || sdb_ring_reader_open(&reader, source) != 0) return 1;
+    if (sdb_source_open(&source, file.path) != 0 || sdb_ring_reader_open(&reader, source) != 0)
+        return 1;
     struct sdb_profile *p = sdb_profile_new();
     double begin = cpu_s();
     if (!p || sdb_profile_load(p, readers, 1, NULL, NULL) != 0) return 1;
@@ -142,14 +163,17 @@ main(int argc, char **argv)
     size_t segments = 0;
     for (size_t i = 0; i < p->threads_count; i++) segments += p->threads[i].segment_count;
     double load_s = loaded - begin;
-    printf("%u%% changing: %.0f thread-samples, %zu segments, %zu stacks, %.1f MiB (%.2f bytes a thread-sample)\n", busy,
-           (double)sums.samples, segments, p->stacks_count, (double)mib, (double)(mib << 20) / (double)sums.samples);
+    printf("%u%% changing: %.0f thread-samples, %zu segments, %zu stacks, %.1f MiB (%.2f bytes a "
+           "thread-sample)\n",
+           busy, (double)sums.samples, segments, p->stacks_count, (double)mib,
+           (double)(mib << 20) / (double)sums.samples);
     printf("decode %.3f s: %.1f million thread-samples/s, %.0f MiB/s; functions %.3f s\n", load_s,
            (double)sums.samples / load_s / 1e6, (double)mib / load_s, summed - loaded);
     struct rusage u;
     getrusage(RUSAGE_SELF, &u);
     printf("peak memory %ld MiB; lost: %llu records, %llu chunks damaged\n", u.ru_maxrss >> 10,
-           (unsigned long long)p->rings[0].loss.records_ignored, (unsigned long long)p->rings[0].loss.chunks_damaged);
+           (unsigned long long)p->rings[0].loss.records_ignored,
+           (unsigned long long)p->rings[0].loss.chunks_damaged);
     free(sums.functions);
     sdb_profile_free(p);
     sdb_ring_reader_close(&reader);

@@ -22,7 +22,8 @@ main(int argc, char **argv)
 {
     double seconds = argc > 1 ? atof(argv[1]) : 1;
     prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
-    unsigned long begin = now_ns(CLOCK_MONOTONIC), next = begin, cpu = now_ns(CLOCK_THREAD_CPUTIME_ID), ticks = 0;
+    unsigned long begin = now_ns(CLOCK_MONOTONIC), next = begin,
+                  cpu = now_ns(CLOCK_THREAD_CPUTIME_ID), ticks = 0;
     while (next - begin < seconds * 1e9) {
         next += 1000000;
         struct timespec t = {(time_t)(next / 1000000000ul), (long)(next % 1000000000ul)};
@@ -30,6 +31,7 @@ main(int argc, char **argv)
         ticks++;
     }
     double took = (double)(now_ns(CLOCK_MONOTONIC) - begin) / 1e9;
-    printf("%.0f %.0f\n", (double)(now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu) / took, (double)ticks / took);
+    printf("%.0f %.0f\n", (double)(now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu) / took,
+           (double)ticks / took);
     return 0;
 }

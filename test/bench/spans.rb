@@ -3,7 +3,6 @@
 # What spans, tags and fiber switches cost the app: ns each, median of bursts with pauses in which the scanner takes
 # what was queued (a program that does nothing but begin and end spans would only measure a full queue).
 
-require "fiber"
 require "tmpdir"
 require "sdb"
 

@@ -53,7 +53,11 @@ module BlackBox
     # Ends what is still in it; only processes that a test put there can be.
     def remove
       100.times do
-        File.readlines(procs).each { |pid| Process.kill(:KILL, pid.to_i) rescue Errno::ESRCH }
+        File.readlines(procs).each do |pid|
+          Process.kill(:KILL, pid.to_i)
+        rescue StandardError
+          Errno::ESRCH
+        end
         break Dir.rmdir(@path)
       rescue Errno::EBUSY
         sleep 0.05

@@ -22,7 +22,8 @@ class TestOomdLife < Minitest::Test
 
   def test_a_process_lives_on_and_leaves_its_ring_when_no_daemon_is_there
     daemon.stop
-    @daemon, gone = nil, @daemon
+    gone = @daemon
+    @daemon = nil
     process = victim("sleep", socket: "-", watched: false)
     process.kill
     process.wait
@@ -200,7 +201,10 @@ class TestOomdLife < Minitest::Test
   # Gives up when nothing was written for five seconds.
   def daemon_busy?
     size = File.size(daemon.log)
-    @last_size, @since = size, Process.clock_gettime(Process::CLOCK_MONOTONIC) if size != @last_size
+    if size != @last_size
+      @last_size = size
+      @since = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    end
     Process.clock_gettime(Process::CLOCK_MONOTONIC) - @since < 5
   end
 end

@@ -44,7 +44,8 @@ fake_thread(int t, int frames)
 {
     struct sdb_slot *slot = &segments[t];
     struct fake *f = calloc(1, sizeof *f);
-    uint64_t *stack = mmap(NULL, STACK_WORDS * 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint64_t *stack =
+        mmap(NULL, STACK_WORDS * 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     uint64_t *cfp = stack + STACK_WORDS - (size_t)frames * CFP_WORDS;
     for (int i = 0; i < frames; i++) {
         uint64_t iseq = 0x10000ull * (unsigned)(t + 1) + 16u * (unsigned)i;
@@ -73,10 +74,19 @@ static void
 fake_table(int threads, int frames)
 {
     table = (struct sdb_live_table){
-        .magic = SDB_LIVE_MAGIC, .version = SDB_LIVE_VERSION, .slot_bytes = sizeof(struct sdb_slot),
-        .segment_slots = SDB_SEGMENT_SLOTS, .thread_ec = 48, .ec_vm_stack = 0, .ec_vm_stack_size = 8,
-        .ec_cfp = 16, .cfp_bytes = CFP_WORDS * 8, .cfp_pc = CFP_PC * 8, .cfp_iseq = CFP_ISEQ * 8,
-        .cfp_ep = CFP_EP * 8, .counters = (uint64_t)(uintptr_t)counters,
+        .magic = SDB_LIVE_MAGIC,
+        .version = SDB_LIVE_VERSION,
+        .slot_bytes = sizeof(struct sdb_slot),
+        .segment_slots = SDB_SEGMENT_SLOTS,
+        .thread_ec = 48,
+        .ec_vm_stack = 0,
+        .ec_vm_stack_size = 8,
+        .ec_cfp = 16,
+        .cfp_bytes = CFP_WORDS * 8,
+        .cfp_pc = CFP_PC * 8,
+        .cfp_iseq = CFP_ISEQ * 8,
+        .cfp_ep = CFP_EP * 8,
+        .counters = (uint64_t)(uintptr_t)counters,
     };
     int used = (threads + SDB_SEGMENT_SLOTS - 1) / SDB_SEGMENT_SLOTS;
     segments = calloc((size_t)used * SDB_SEGMENT_SLOTS, sizeof *segments);
@@ -91,7 +101,10 @@ fake_table(int threads, int frames)
 static void
 fake_log(struct sdb_ring_writer *w)
 {
-    static const char flushed[] = "\x05" "flushed", pending[] = "\x05" "pending";
+    static const char flushed[] = "\x05"
+                                  "flushed",
+                      pending[] = "\x05"
+                                  "pending";
     const uint8_t *bytes;
     uint64_t off;
     sdb_ring_writer_tick(w, sdb_monotonic_ns());
@@ -154,8 +167,12 @@ main(int argc, char **argv)
         return 0;
     }
     static struct sdb_ring_file file;
-    struct sdb_ring_config config = {.dir = argv[5], .ring_bytes = SDB_RING_MIN_BYTES, .interval_ns = 1000000,
-                                     .text = "service=victim", .text_bytes = 15, .keep_files = 4};
+    struct sdb_ring_config config = {.dir = argv[5],
+                                     .ring_bytes = SDB_RING_MIN_BYTES,
+                                     .interval_ns = 1000000,
+                                     .text = "service=victim",
+                                     .text_bytes = 15,
+                                     .keep_files = 4};
     if (sdb_ring_file_create(&file, &config) != 0) return 3;
     struct sdb_ring_writer *w = sdb_ring_writer_new(file.identity.start_monotonic_ns, 1000000);
     sdb_ring_writer_attach(w, &file);

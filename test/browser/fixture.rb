@@ -192,7 +192,8 @@ module BrowserFixture
       action = at(call, ["OrdersController#index", "/srv/shop/app/controllers/orders_controller.rb", 12, :app])
       sql(at(action, ["Order.recent", "/srv/shop/app/models/order.rb", 44, :app]), thread, 900, 260)
       total = at(at(action, ["Array#each", nil, 0, :c]), ["block in OrdersController#index", "/srv/shop/app/controllers/orders_controller.rb", 15, :app])
-      sum = at(at(at(total, ["Order#total", "/srv/shop/app/models/order.rb", 61, :app]), ["Enumerable#sum", nil, 0, :c]), ["block in Order#total", "/srv/shop/app/models/order.rb", 62, :app])
+      sum = at(at(at(total, ["Order#total", "/srv/shop/app/models/order.rb", 61, :app]), ["Enumerable#sum", nil, 0, :c]),
+               ["block in Order#total", "/srv/shop/app/models/order.rb", 62, :app])
       spend(sum, thread, cpu: 640, gvl_wait: 90)
       spend(at(at(sum, ["LineItem#price_with_tax", "/srv/shop/app/models/line_item.rb", 18, :app]), ["BigDecimal#*", nil, 0, :c]), thread, cpu: 410, gc: 60)
       sql(at(total, ["Order#customer", "/srv/shop/app/models/order.rb", 9, :app]), thread, 700, 380)
@@ -207,14 +208,19 @@ module BrowserFixture
       spend(at(score, ["Recommender#cosine", "/srv/shop/app/services/recommender.rb", 48, :app]), thread, cpu: 2_300, gvl_wait: 500, gc: 120)
       spend(at(score, ["Math.sqrt", nil, 0, :c]), thread, cpu: 240)
       render(action, thread, "app/views/products/show.html.erb", 620)
-      spend(down(action, ["Rails.cache.fetch", "/gems/activesupport-7.2.1/lib/active_support/cache.rb", 400, :gem], ["Redis::Client#call", "/gems/redis-client-0.22.2/lib/redis_client.rb", 270, :gem], ["IO#wait_readable", nil, 0, :c]), thread, blocked: 340)
+      spend(
+        down(action, ["Rails.cache.fetch", "/gems/activesupport-7.2.1/lib/active_support/cache.rb", 400, :gem],
+             ["Redis::Client#call", "/gems/redis-client-0.22.2/lib/redis_client.rb", 270, :gem], ["IO#wait_readable", nil, 0, :c]), thread, blocked: 340
+      )
     end
 
     def checkout(call, thread)
       action = at(call, ["CheckoutsController#create", "/srv/shop/app/controllers/checkouts_controller.rb", 22, :app])
-      net = down(action, ["PaymentGateway#charge", "/srv/shop/app/services/payment_gateway.rb", 33, :app], ["Net::HTTP#request", "/usr/lib/ruby/3.3.0/net/http.rb", 2350, :stdlib], ["Net::BufferedIO#rbuf_fill", "/usr/lib/ruby/3.3.0/net/protocol.rb", 200, :stdlib])
+      net = down(action, ["PaymentGateway#charge", "/srv/shop/app/services/payment_gateway.rb", 33, :app],
+                 ["Net::HTTP#request", "/usr/lib/ruby/3.3.0/net/http.rb", 2350, :stdlib], ["Net::BufferedIO#rbuf_fill", "/usr/lib/ruby/3.3.0/net/protocol.rb", 200, :stdlib])
       spend(at(net, ["IO#wait_readable", nil, 0, :c]), thread, blocked: 2_100)
-      spend(down(action, ["JSON.generate", "/usr/lib/ruby/3.3.0/json/common.rb", 301, :stdlib], ["JSON::Ext::Generator::State#generate", nil, 0, :c]), thread, cpu: 180)
+      spend(down(action, ["JSON.generate", "/usr/lib/ruby/3.3.0/json/common.rb", 301, :stdlib], ["JSON::Ext::Generator::State#generate", nil, 0, :c]), thread,
+            cpu: 180)
       sql(at(action, ["Inventory#reserve!", "/srv/shop/app/models/inventory.rb", 14, :app]), thread, 420, 510)
     end
 
@@ -222,14 +228,20 @@ module BrowserFixture
       to = SQL.inject(from) { |up, frame| at(up, gem(frame)) }
       spend(to, thread, cpu: cpu / 4)
       spend(down(to, ["SQLite3::Statement#step", nil, 0, :c]), thread, cpu: cpu / 2, blocked: wait)
-      spend(down(from, ["ActiveRecord::Result#each", "/gems/activerecord-7.2.1/lib/active_record/result.rb", 90, :gem], ["ActiveModel::AttributeSet::Builder#build_from_database", "/gems/activemodel-7.2.1/lib/active_model/attribute_set/builder.rb", 20, :gem]), thread, cpu: cpu / 4, gc: cpu / 30)
+      spend(
+        down(from, ["ActiveRecord::Result#each", "/gems/activerecord-7.2.1/lib/active_record/result.rb", 90, :gem],
+             ["ActiveModel::AttributeSet::Builder#build_from_database", "/gems/activemodel-7.2.1/lib/active_model/attribute_set/builder.rb", 20, :gem]), thread, cpu: cpu / 4, gc: cpu / 30
+      )
     end
 
     def render(from, thread, template, cpu)
       view = VIEW.inject(from) { |up, frame| at(up, gem(frame)) }
       erb = at(view, ["_#{template.tr("/.", "__")}__4711", "/srv/shop/#{template}", 1, :app])
       spend(erb, thread, cpu: cpu / 3, gvl_wait: cpu / 8)
-      spend(down(erb, ["PricesHelper#money", "/srv/shop/app/helpers/prices_helper.rb", 4, :app], ["ActionView::Helpers::NumberHelper#number_to_currency", "/gems/actionview-7.2.1/lib/action_view/helpers/number_helper.rb", 60, :gem]), thread, cpu: cpu / 2)
+      spend(
+        down(erb, ["PricesHelper#money", "/srv/shop/app/helpers/prices_helper.rb", 4, :app],
+             ["ActionView::Helpers::NumberHelper#number_to_currency", "/gems/actionview-7.2.1/lib/action_view/helpers/number_helper.rb", 60, :gem]), thread, cpu: cpu / 2
+      )
       spend(down(erb, ["method_missing", "(eval at /gems/haml-6.3.0/lib/haml/template.rb:30)", 3, :eval]), thread, cpu: cpu / 9)
     end
 
@@ -262,8 +274,8 @@ module BrowserFixture
       next if name == "hostile" # its bytes are no JSON
 
       File.write(File.join(directory, "#{name}.json"), JSON.generate(
-        strings: data.strings, funcs: data.funcs, stacks: data.stacks, cells: data.cells, threads: data.threads
-      ))
+                                                         strings: data.strings, funcs: data.funcs, stacks: data.stacks, cells: data.cells, threads: data.threads
+                                                       ))
     end
     SpanFixture.write(directory)
   end

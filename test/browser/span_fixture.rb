@@ -24,7 +24,8 @@ module SpanFixture
   REPORT = { span_name: "ReportsController#yearly", thread: "puma srv tp 003", ns: 0,
              frames: [{ name: "ReportsController#yearly", path: "/srv/shop/app/controllers/reports_controller.rb", line: 9 },
                       { name: "Report#pivot", path: "/srv/shop/app/models/report.rb", line: 80 }, { name: "Array#sort_by", path: "", line: 0 }] }.freeze
-  JOB = { span_name: nil, thread: "cable worker", ns: 0, frames: [{ name: "ActionCable::Server::Worker#work", path: "/gems/actioncable-7.2.1/worker.rb", line: 70 }] }.freeze
+  JOB = { span_name: nil, thread: "cable worker", ns: 0,
+          frames: [{ name: "ActionCable::Server::Worker#work", path: "/gems/actioncable-7.2.1/worker.rb", line: 70 }] }.freeze
 
   # Collects runs one after the other.
   class Runs
@@ -74,8 +75,8 @@ module SpanFixture
   def span(runs, start)
     sum = ->(*states) { runs.select { |run| states.include?(run[:state]) }.sum { |run| run[:ns] } }
     { schema: 1, id: "5f3c9a2e-77aa-4c1b-9d0e-1f2a3b4c5d6e", kind: "request", name: "OrdersController#index", start: "2024-05-01T14:05:51.000120Z",
-      start_ns: start, wall_ns: runs.sum { |run| run[:ns] }, cpu_ns: sum.("running"), running_ns: sum.("running"), gvl_wait_ns: sum.("gvl_wait"),
-      blocked_ns: sum.("blocked"), gc_ns: sum.("gc"), allocations: 48_211, status: "200", pid: 4321, tid: 4404, tags: { customer: "7", method: "GET" },
+      start_ns: start, wall_ns: runs.sum { |run| run[:ns] }, cpu_ns: sum.call("running"), running_ns: sum.call("running"), gvl_wait_ns: sum.call("gvl_wait"),
+      blocked_ns: sum.call("blocked"), gc_ns: sum.call("gc"), allocations: 48_211, status: "200", pid: 4321, tid: 4404, tags: { customer: "7", method: "GET" },
       open: false, blame: [], runs: runs }
   end
 

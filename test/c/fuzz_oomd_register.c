@@ -20,14 +20,18 @@
 static void
 message(const uint8_t *data, size_t n)
 {
-    struct sdb_oom_register whole = {.magic = SDB_OOM_MAGIC, .version = SDB_OOM_VERSION, .bytes = sizeof whole};
+    struct sdb_oom_register whole = {
+        .magic = SDB_OOM_MAGIC, .version = SDB_OOM_VERSION, .bytes = sizeof whole};
     struct oomd_register out;
     const char *why;
-    if (oomd_register_parse(&out, data, n, &why) == 0 && (out.service[0] == '\0' || out.service[0] == '.')) abort();
+    if (oomd_register_parse(&out, data, n, &why) == 0 &&
+        (out.service[0] == '\0' || out.service[0] == '.'))
+        abort();
     /* past the magic, which random bytes do not meet */
     memcpy((uint8_t *)&whole + 16, data, n < sizeof whole - 16 ? n : sizeof whole - 16);
     if (oomd_register_parse(&out, &whole, sizeof whole, &why) != 0) return;
-    if (memchr(out.service, '\0', sizeof out.service) == NULL || strchr(out.service, '/') != NULL) abort();
+    if (memchr(out.service, '\0', sizeof out.service) == NULL || strchr(out.service, '/') != NULL)
+        abort();
 }
 
 static void
@@ -50,7 +54,9 @@ mounts(const uint8_t *data, size_t n)
     if (text == NULL) return;
     memcpy(text, data, n);
     text[n] = '\0';
-    if (oomd_mountinfo_find(text, n ? data[0] % 64u : 0, kind, sizeof kind) && strlen(kind) >= sizeof kind) abort();
+    if (oomd_mountinfo_find(text, n ? data[0] % 64u : 0, kind, sizeof kind) &&
+        strlen(kind) >= sizeof kind)
+        abort();
     free(text);
 }
 
@@ -70,7 +76,9 @@ capture(const uint8_t *data, size_t n)
         uint16_t length;
         memcpy(&length, data + i + 3, 2);
         if (length > n - i - 5) length = (uint16_t)(n - i - 5);
-        struct sdb_oom_data_header e = {.type = data[i] % 8u, .thread = data[i + 1] % 4u, .offset = data[i + 2] * 8u,
+        struct sdb_oom_data_header e = {.type = data[i] % 8u,
+                                        .thread = data[i + 1] % 4u,
+                                        .offset = data[i + 2] * 8u,
                                         .bytes = length};
         oomd_capture_add(&c, &e, data + i + 5);
         i += 5 + length;
@@ -79,10 +87,14 @@ capture(const uint8_t *data, size_t n)
     for (size_t i = 0; i < threads.n;) {
         struct sdb_dump_thread t;
         memcpy(&t, threads.at + i, sizeof t);
-        if (t.bytes != sizeof t + t.frame_count * sizeof(struct sdb_dump_frame) || t.bytes > threads.n - i) abort();
+        if (t.bytes != sizeof t + t.frame_count * sizeof(struct sdb_dump_frame) ||
+            t.bytes > threads.n - i)
+            abort();
         i += t.bytes;
     }
-    if (oomd_capture_pending(&c, &pending, &off) && oomd_pending_seal(pending.at, pending.n, 0, 7) > pending.n) abort();
+    if (oomd_capture_pending(&c, &pending, &off) &&
+        oomd_pending_seal(pending.at, pending.n, 0, 7) > pending.n)
+        abort();
     free(threads.at);
     free(pending.at);
     oomd_capture_free(&c);
@@ -93,10 +105,17 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     if (n < 2) return 0;
     switch (data[0] % 4) {
-    case 0: message(data + 1, n - 1); break;
-    case 1: control(data + 1, n - 1); break;
-    case 2: mounts(data + 1, n - 1); break;
-    default: capture(data + 1, n - 1);
+    case 0:
+        message(data + 1, n - 1);
+        break;
+    case 1:
+        control(data + 1, n - 1);
+        break;
+    case 2:
+        mounts(data + 1, n - 1);
+        break;
+    default:
+        capture(data + 1, n - 1);
     }
     return 0;
 }

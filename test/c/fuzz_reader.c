@@ -36,7 +36,8 @@ crc_of(const void *bytes, size_t n)
 }
 
 static void
-area_put(uint8_t *at, uint64_t magic, uint64_t seq, uint64_t first_ns, const uint8_t *payload, size_t n)
+area_put(uint8_t *at, uint64_t magic, uint64_t seq, uint64_t first_ns, const uint8_t *payload,
+         size_t n)
 {
     struct sdb_area_header h = {.magic = magic, .seq = seq, .first_ns = first_ns};
     h.crc = crc_of(&h, sizeof(h));
@@ -56,11 +57,20 @@ static void
 ring_make(uint8_t *file, const uint8_t *data, size_t n)
 {
     memset(file, 0, FILE_BYTES);
-    struct sdb_identity id = {
-        .magic = SDB_MAGIC, .endian_tag = SDB_ENDIAN_TAG, .major = 1, .word_bytes = 8, .file_bytes = FILE_BYTES,
-        .area_a_off = SDB_HEADER_BYTES, .area_b_off = SDB_HEADER_BYTES + AREA_BYTES, .area_bytes = AREA_BYTES,
-        .chunks_off = CHUNKS_OFF, .chunk_bytes = CHUNK_BYTES, .chunk_count = CHUNKS, .interval_ns = 1000000,
-        .start_monotonic_ns = 1000000000, .start_realtime_ns = 1000000000000000000};
+    struct sdb_identity id = {.magic = SDB_MAGIC,
+                              .endian_tag = SDB_ENDIAN_TAG,
+                              .major = 1,
+                              .word_bytes = 8,
+                              .file_bytes = FILE_BYTES,
+                              .area_a_off = SDB_HEADER_BYTES,
+                              .area_b_off = SDB_HEADER_BYTES + AREA_BYTES,
+                              .area_bytes = AREA_BYTES,
+                              .chunks_off = CHUNKS_OFF,
+                              .chunk_bytes = CHUNK_BYTES,
+                              .chunk_count = CHUNKS,
+                              .interval_ns = 1000000,
+                              .start_monotonic_ns = 1000000000,
+                              .start_realtime_ns = 1000000000000000000};
     id.crc = crc_of(&id, sizeof(id));
     id.state = SDB_RING_LIVE;
     memcpy(file, &id, sizeof(id));
@@ -76,7 +86,8 @@ ring_make(uint8_t *file, const uint8_t *data, size_t n)
             area_put(file + SDB_HEADER_BYTES, SDB_AREA_MAGIC, 1, 0, data + 1, length - 1);
         } else {
             first_ns += data[0] * 1000000ull;
-            area_put(file + CHUNKS_OFF + (part - 1) * CHUNK_BYTES, SDB_CHUNK_MAGIC, part - 1, first_ns, data + 1, length - 1);
+            area_put(file + CHUNKS_OFF + (part - 1) * CHUNK_BYTES, SDB_CHUNK_MAGIC, part - 1,
+                     first_ns, data + 1, length - 1);
         }
         data += length;
         n -= length;
@@ -103,8 +114,10 @@ questions_ask(const struct sdb_profile *p)
     struct sdb_selection all = {.to = SDB_NO_TIME, .states = 31};
     uint8_t *marks = calloc(p->funcs_count + 1, 1);
     if (!marks) return;
-    for (size_t i = 0; i < p->funcs_count; i++) marks[i] = i % 3 == 0 ? SDB_MARK_HIDE : i % 3 == 1 ? SDB_MARK_FOCUS : 0;
-    struct sdb_selection marked = {.from = 1000000, .to = 1u << 30, .states = 31, .func_marks = marks, .focus = true};
+    for (size_t i = 0; i < p->funcs_count; i++)
+        marks[i] = i % 3 == 0 ? SDB_MARK_HIDE : i % 3 == 1 ? SDB_MARK_FOCUS : 0;
+    struct sdb_selection marked = {
+        .from = 1000000, .to = 1u << 30, .states = 31, .func_marks = marks, .focus = true};
     const struct sdb_selection *selections[] = {&all, &marked};
     for (int i = 0; i < 2; i++) {
         const struct sdb_selection *s = selections[i];
@@ -117,7 +130,8 @@ questions_ask(const struct sdb_profile *p)
         }
         struct sdb_times *times;
         size_t count;
-        if (sdb_sum_lines(p, s, SDB_CPU, p->funcs[p->funcs_count - 1].path, &times, &count) == 0) free(times);
+        if (sdb_sum_lines(p, s, SDB_CPU, p->funcs[p->funcs_count - 1].path, &times, &count) == 0)
+            free(times);
         struct sdb_tree_node *nodes;
         if (sdb_sum_tree(p, s, SDB_WALL, true, &nodes, &count) == 0) free(nodes);
         struct sdb_edges edges;
@@ -144,7 +158,8 @@ questions_ask(const struct sdb_profile *p)
     }
     struct sdb_interval *tagged;
     size_t tagged_count;
-    struct sdb_tag tag = {p->pairs_count ? p->pairs[0].key : 0, p->pairs_count ? p->pairs[0].value : 0};
+    struct sdb_tag tag = {p->pairs_count ? p->pairs[0].key : 0,
+                          p->pairs_count ? p->pairs[0].value : 0};
     if (sdb_tag_intervals(p, tag, &tagged, &tagged_count) == 0) free(tagged);
     free(marks);
 }

@@ -15,9 +15,14 @@ config_for(const char *dir)
 {
     static const char text[] = "ruby=test\0service=shop\0";
 
-    return (struct sdb_ring_config){.dir = dir, .ring_bytes = SDB_RING_MIN_BYTES, .interval_ns = MS, .text = text,
-                                    .text_bytes = sizeof text - 1, .keep_files = 100,
-                                    .start_monotonic_ns = START_NS, .start_realtime_ns = 1700000000000000000ull};
+    return (struct sdb_ring_config){.dir = dir,
+                                    .ring_bytes = SDB_RING_MIN_BYTES,
+                                    .interval_ns = MS,
+                                    .text = text,
+                                    .text_bytes = sizeof text - 1,
+                                    .keep_files = 100,
+                                    .start_monotonic_ns = START_NS,
+                                    .start_realtime_ns = 1700000000000000000ull};
 }
 
 static inline int
@@ -46,8 +51,12 @@ remove_dir(const char *dir)
 static inline void
 write_thread(struct sdb_ring_writer *w, uint32_t slot, uint64_t serial, uint64_t birth_ns)
 {
-    struct sdb_thread_record t = {.slot = slot, .tid = 100 + slot, .serial = serial, .birth_ns = birth_ns,
-                                  .name = "worker", .name_bytes = 6};
+    struct sdb_thread_record t = {.slot = slot,
+                                  .tid = 100 + slot,
+                                  .serial = serial,
+                                  .birth_ns = birth_ns,
+                                  .name = "worker",
+                                  .name_bytes = 6};
 
     sdb_ring_writer_thread(w, &t);
 }

@@ -18,55 +18,55 @@
 static int t_tests, t_checks, t_failures, t_skips;
 static const char *t_name = "";
 
-#define CHECK(condition) \
-    do { \
-        t_checks++; \
-        if (!(condition)) { \
-            t_failures++; \
-            fprintf(stderr, "%s:%d: %s: failed: %s\n", __FILE__, __LINE__, t_name, #condition); \
-        } \
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        t_checks++;                                                                                \
+        if (!(condition)) {                                                                        \
+            t_failures++;                                                                          \
+            fprintf(stderr, "%s:%d: %s: failed: %s\n", __FILE__, __LINE__, t_name, #condition);    \
+        }                                                                                          \
     } while (0)
 
-#define CHECK_EQ(actual, expected) \
-    do { \
-        int64_t a_ = (int64_t)(actual), e_ = (int64_t)(expected); \
-        t_checks++; \
-        if (a_ != e_) { \
-            t_failures++; \
-            fprintf(stderr, "%s:%d: %s: %s is %" PRId64 ", expected %" PRId64 "\n", __FILE__, __LINE__, t_name, \
-                    #actual, a_, e_); \
-        } \
+#define CHECK_EQ(actual, expected)                                                                 \
+    do {                                                                                           \
+        int64_t a_ = (int64_t)(actual), e_ = (int64_t)(expected);                                  \
+        t_checks++;                                                                                \
+        if (a_ != e_) {                                                                            \
+            t_failures++;                                                                          \
+            fprintf(stderr, "%s:%d: %s: %s is %" PRId64 ", expected %" PRId64 "\n", __FILE__,      \
+                    __LINE__, t_name, #actual, a_, e_);                                            \
+        }                                                                                          \
     } while (0)
 
 /* What the test cannot do without: ends the program. */
-#define NEED(condition) \
-    do { \
-        t_checks++; \
-        if (!(condition)) { \
-            fprintf(stderr, "%s:%d: %s: cannot go on: %s (%s)\n", __FILE__, __LINE__, t_name, #condition, \
-                    strerror(errno)); \
-            exit(1); \
-        } \
+#define NEED(condition)                                                                            \
+    do {                                                                                           \
+        t_checks++;                                                                                \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%s:%d: %s: cannot go on: %s (%s)\n", __FILE__, __LINE__, t_name,      \
+                    #condition, strerror(errno));                                                  \
+            exit(1);                                                                               \
+        }                                                                                          \
     } while (0)
 
-#define SKIP(reason) \
-    do { \
-        t_skips++; \
-        printf("skip: %s: %s\n", t_name, reason); \
-        return; \
+#define SKIP(reason)                                                                               \
+    do {                                                                                           \
+        t_skips++;                                                                                 \
+        printf("skip: %s: %s\n", t_name, reason);                                                  \
+        return;                                                                                    \
     } while (0)
 
 /* A test that checked nothing has failed, unless it said that it was skipped. */
-#define RUN(test) \
-    do { \
-        int checks_ = t_checks, skips_ = t_skips; \
-        t_name = #test; \
-        t_tests++; \
-        test(); \
-        if (t_checks == checks_ && t_skips == skips_) { \
-            t_failures++; \
-            fprintf(stderr, "%s: checked nothing\n", t_name); \
-        } \
+#define RUN(test)                                                                                  \
+    do {                                                                                           \
+        int checks_ = t_checks, skips_ = t_skips;                                                  \
+        t_name = #test;                                                                            \
+        t_tests++;                                                                                 \
+        test();                                                                                    \
+        if (t_checks == checks_ && t_skips == skips_) {                                            \
+            t_failures++;                                                                          \
+            fprintf(stderr, "%s: checked nothing\n", t_name);                                      \
+        }                                                                                          \
     } while (0)
 
 static inline int

@@ -50,14 +50,23 @@ static uint64_t
 junk(struct world *w)
 {
     switch (below(w, 8)) {
-    case 0: return 0;
-    case 1: return below(w, 16);
-    case 2: return t_random(&w->seed);                                                     /* anything */
-    case 3: return address(&w->stack[below(w, STACK_WORDS)]);                              /* in the stack */
-    case 4: return address(w->codes[below(w, CODES)].iseq);                                /* another object */
-    case 5: return address(&w->thread[below(w, 8) + 1]);                                   /* near the thread */
-    case 6: return 8ull * (0x1000 + below(w, 1 << 20));                                    /* not mapped */
-    default: return address(w->codes[below(w, CODES)].encoded) + 8 * (60 + below(w, 100)); /* near instructions */
+    case 0:
+        return 0;
+    case 1:
+        return below(w, 16);
+    case 2:
+        return t_random(&w->seed); /* anything */
+    case 3:
+        return address(&w->stack[below(w, STACK_WORDS)]); /* in the stack */
+    case 4:
+        return address(w->codes[below(w, CODES)].iseq); /* another object */
+    case 5:
+        return address(&w->thread[below(w, 8) + 1]); /* near the thread */
+    case 6:
+        return 8ull * (0x1000 + below(w, 1 << 20)); /* not mapped */
+    default:
+        return address(w->codes[below(w, CODES)].encoded) +
+               8 * (60 + below(w, 100)); /* near instructions */
     }
 }
 
@@ -138,7 +147,9 @@ add_frame(struct world *w, enum sdb_search_kind kind, unsigned code)
     struct sdb_search_frame *f = &w->frames[w->count++];
     f->kind = kind;
     f->home = 3;
-    f->line = kind == SDB_SEARCH_C ? 0 : (int)fake_line(address(w->codes[code].iseq), w->codes[code].position);
+    f->line = kind == SDB_SEARCH_C
+                  ? 0
+                  : (int)fake_line(address(w->codes[code].iseq), w->codes[code].position);
     f->entry = kind == SDB_SEARCH_C         ? w->measure_ment
                : kind == SDB_SEARCH_BMETHOD ? address(w->codes[code].iseq)
                                             : w->codes[kind == SDB_SEARCH_BLOCK ? B : code].ment;
@@ -149,13 +160,16 @@ write_frames(struct world *w, const unsigned *codes)
 {
     uint64_t env[SDB_SEARCH_MAX_FRAMES], top = 3 + 3 * OLDER;
     w->depth = w->count + OLDER;
-    char *end = (char *)(w->stack + STACK_WORDS), *cfp = end - (size_t)w->depth * w->layout.cfp_bytes;
+    char *end = (char *)(w->stack + STACK_WORDS),
+         *cfp = end - (size_t)w->depth * w->layout.cfp_bytes;
     for (unsigned i = w->count; i-- > 0;) { /* oldest first, as environments lie */
         top += 3 + below(w, 6);
         env[i] = address(&w->stack[top]);
-        w->stack[top - 2] = w->frames[i].kind == SDB_SEARCH_C || w->frames[i].kind == SDB_SEARCH_METHOD ? w->frames[i].entry
-                            : w->frames[i].kind == SDB_SEARCH_BMETHOD                                   ? 0x7654320
-                                                                                                        : 0;
+        w->stack[top - 2] =
+            w->frames[i].kind == SDB_SEARCH_C || w->frames[i].kind == SDB_SEARCH_METHOD
+                ? w->frames[i].entry
+            : w->frames[i].kind == SDB_SEARCH_BMETHOD ? 0x7654320
+                                                      : 0;
         w->stack[top - 1] = w->frames[i].kind == SDB_SEARCH_BLOCK ? env[w->frames[i].home] | 1 : 0;
         w->stack[top] = 0x11110003;
     }
@@ -167,7 +181,8 @@ write_frames(struct world *w, const unsigned *codes)
         bool c = w->frames[i].kind == SDB_SEARCH_C;
         frame[w->layout.cfp_ep / 8] = env[i];
         frame[w->layout.cfp_iseq / 8] = c ? 0 : address(w->codes[codes[i]].iseq);
-        frame[w->layout.cfp_pc / 8] = c ? 0 : address(w->codes[codes[i]].encoded + w->codes[codes[i]].position + 1);
+        frame[w->layout.cfp_pc / 8] =
+            c ? 0 : address(w->codes[codes[i]].encoded + w->codes[codes[i]].position + 1);
     }
     w->context[w->layout.ec_cfp / 8] = address(cfp);
 }
@@ -230,8 +245,7 @@ every_layout_is_found(void)
             found_count++;
             wrong += memcmp(&found, &w->layout, sizeof(found)) != 0;
             CHECK_EQ(sdb_search_check(&found, address(w->thread)), 0);
-        }
-        else {
+        } else {
             printf("world %" PRIu64 ": %s\n", seed, reason);
         }
         world_free(w);
@@ -250,13 +264,15 @@ a_world_with_a_changed_word_is_never_read_wrongly(void)
         struct world *w = world_new(seed * 104729);
         struct sdb_layout found, *l = &w->layout;
         char reason[SDB_REASON_BYTES] = "";
-        uint64_t *frame = (uint64_t *)(uintptr_t)w->context[l->ec_cfp / 8] + (l->cfp_bytes / 8) * (1 + below(w, w->count - 1));
+        uint64_t *frame = (uint64_t *)(uintptr_t)w->context[l->ec_cfp / 8] +
+                          (l->cfp_bytes / 8) * (1 + below(w, w->count - 1));
         struct fake_code *code = &w->codes[below(w, CODES)];
         uint64_t *vital[] = {
-            &w->thread[l->thread_ec / 8],      &w->context[l->ec_thread / 8], &w->context[l->ec_vm_stack / 8],
-            &w->context[l->ec_vm_stack_size / 8], &w->context[l->ec_cfp / 8],  &frame[l->cfp_pc / 8],
-            &frame[l->cfp_iseq / 8],           &frame[l->cfp_ep / 8],         &code->iseq[l->iseq_body / 8],
-            &code->body[l->body_iseq_encoded / 8],
+            &w->thread[l->thread_ec / 8],    &w->context[l->ec_thread / 8],
+            &w->context[l->ec_vm_stack / 8], &w->context[l->ec_vm_stack_size / 8],
+            &w->context[l->ec_cfp / 8],      &frame[l->cfp_pc / 8],
+            &frame[l->cfp_iseq / 8],         &frame[l->cfp_ep / 8],
+            &code->iseq[l->iseq_body / 8],   &code->body[l->body_iseq_encoded / 8],
         };
         uint64_t *victim = vital[below(w, sizeof(vital) / sizeof(vital[0]))], before = *victim;
         do {
@@ -265,8 +281,7 @@ a_world_with_a_changed_word_is_never_read_wrongly(void)
         if (find(w, &found, reason) != 0) {
             refused++;
             CHECK(reason[0] != '\0');
-        }
-        else {
+        } else {
             wrong += memcmp(&found, l, sizeof(found)) != 0;
         }
         world_free(w);
@@ -311,7 +326,8 @@ too_many_frames_are_refused(void)
     struct world *w = world_new(3);
     struct sdb_layout found;
     char reason[SDB_REASON_BYTES] = "";
-    CHECK(sdb_search_find(address(w->thread), w->frames, SDB_SEARCH_MAX_FRAMES + 1, fake_line, &found, reason) < 0);
+    CHECK(sdb_search_find(address(w->thread), w->frames, SDB_SEARCH_MAX_FRAMES + 1, fake_line,
+                          &found, reason) < 0);
     world_free(w);
 }
 

@@ -37,7 +37,8 @@ any_length_at_any_place_in_any_pieces(void)
 
     for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (uint8_t)t_random(&seed);
     for (int i = 0; i < 5000; i++) {
-        size_t at = t_random(&seed) % 20, n = t_random(&seed) % 280, cut = n == 0 ? 0 : t_random(&seed) % n;
+        size_t at = t_random(&seed) % 20, n = t_random(&seed) % 280,
+               cut = n == 0 ? 0 : t_random(&seed) % n;
         uint32_t whole = slow(bytes + at, n);
 
         CHECK_EQ(sdb_crc32c(0, bytes + at, n), whole);

@@ -74,11 +74,12 @@ the_example_decodes_to_what_it_says(void)
     CHECK_EQ(seen[1].numbers[0], 1000);
     CHECK(seen[4].id == 1 && seen[4].parent == 0 && seen[4].code == 1 && seen[4].where == 7);
     CHECK(seen[5].id == 2 && seen[5].parent == 1 && seen[5].code == 2 && seen[5].where == 0);
-    CHECK(seen[6].node == 2 && seen[6].state == 0 && seen[6].cpu_us == 1900 && seen[6].elapsed_us == 2000);
+    CHECK(seen[6].node == 2 && seen[6].state == 0 && seen[6].cpu_us == 1900 &&
+          seen[6].elapsed_us == 2000);
     CHECK_EQ(seen[7].tick_us, 11005);
     CHECK_EQ(seen[8].tick_us, 12000);
-    CHECK(seen[9].node == 1 && seen[9].state == 2 && seen[9].cpu_us == 1200 && seen[9].busy_us == 1300 &&
-          seen[9].blocked_us == 700 && seen[9].age_us == 700);
+    CHECK(seen[9].node == 1 && seen[9].state == 2 && seen[9].cpu_us == 1200 &&
+          seen[9].busy_us == 1300 && seen[9].blocked_us == 700 && seen[9].age_us == 700);
 
     count = 0;
     result = walk_area(&f, 0, keep, NULL);

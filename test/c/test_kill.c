@@ -153,16 +153,19 @@ die_at(const char *point, unsigned passes)
 static void
 flushed_blocks_survive_sigkill_at_every_point(void)
 {
-    static const char *const once[] = {"before_header", "after_header_creating", "before_live", "before_close"};
-    static const char *const often[] = {"before_block_write", "after_block_write", "before_state_write",
-                                        "before_symbol_write", "after_symbol_write"};
+    static const char *const once[] = {"before_header", "after_header_creating", "before_live",
+                                       "before_close"};
+    static const char *const often[] = {"before_block_write", "after_block_write",
+                                        "before_state_write", "before_symbol_write",
+                                        "after_symbol_write"};
     static const unsigned passes[] = {0, 1, 7, 150, 398};
 
     for (int i = 0; i < 4; i++) die_at(once[i], 0);
     for (int i = 0; i < 5; i++) {
         for (int k = 0; k < 5; k++) die_at(often[i], passes[k]);
     }
-    for (unsigned k = 0; k < 6; k++) { /* a chunk's header: also those that end an old chunk's life */
+    for (unsigned k = 0; k < 6;
+         k++) { /* a chunk's header: also those that end an old chunk's life */
         die_at("before_chunk_header", k);
         die_at("after_chunk_header", k);
     }
@@ -172,7 +175,8 @@ int
 main(void)
 {
     t_mkdir(dir);
-    progress = mmap(NULL, sizeof *progress, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    progress =
+        mmap(NULL, sizeof *progress, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     NEED(progress != MAP_FAILED);
     RUN(flushed_blocks_survive_sigkill_at_every_point);
     remove_dir(dir);

@@ -6,7 +6,8 @@ static bool
 put(struct sdb_open_spans *t, uint64_t id, uint32_t bytes)
 {
     static uint8_t payload[8192];
-    struct sdb_open_span span = {.id = id, .serial = id * 3, .at_ns = id * 7, .slot = (uint32_t)id, .bytes = bytes};
+    struct sdb_open_span span = {
+        .id = id, .serial = id * 3, .at_ns = id * 7, .slot = (uint32_t)id, .bytes = bytes};
 
     memset(payload, (int)id, bytes);
     span.payload = payload;
@@ -18,7 +19,9 @@ wrong(const struct sdb_open_spans *t, uint64_t id, uint32_t bytes)
 {
     const struct sdb_open_span *s = sdb_open_spans_find(t, id);
 
-    if (s == NULL || s->serial != id * 3 || s->at_ns != id * 7 || s->slot != (uint32_t)id || s->bytes != bytes) return 1;
+    if (s == NULL || s->serial != id * 3 || s->at_ns != id * 7 || s->slot != (uint32_t)id ||
+        s->bytes != bytes)
+        return 1;
     for (uint32_t i = 0; i < bytes; i++)
         if (s->payload[i] != (uint8_t)id) return 1;
     return 0;
@@ -108,7 +111,8 @@ a_full_table_refuses_and_goes_on(void)
     CHECK(!put(t, SDB_OPEN_SPANS_MAX + 1, 0));
     CHECK(sdb_open_spans_remove(t, 77));
     CHECK(put(t, SDB_OPEN_SPANS_MAX + 1, 0));
-    for (uint64_t id = 1; id <= SDB_OPEN_SPANS_MAX; id++) bad += (sdb_open_spans_find(t, id) == NULL) != (id == 77);
+    for (uint64_t id = 1; id <= SDB_OPEN_SPANS_MAX; id++)
+        bad += (sdb_open_spans_find(t, id) == NULL) != (id == 77);
     CHECK_EQ(bad, 0);
     sdb_open_spans_free(t);
 }

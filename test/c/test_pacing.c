@@ -27,9 +27,11 @@ too_dear_for_its_budget_it_ticks_more_rarely_and_later_again_more_often(void)
     CHECK(!sdb_pacing_govern(&p, cpu, 0, now));
     CHECK(sdb_pacing_govern(&p, cpu += SECOND / 10, 0, now += SECOND)); /* 10 % of a core */
     CHECK_EQ(p.interval_ns, 2 * MS);
-    for (int i = 0; i < 20; i++) sdb_pacing_govern(&p, cpu += SECOND / 25, 0, now += SECOND); /* 4 %: as it should be */
+    for (int i = 0; i < 20; i++)
+        sdb_pacing_govern(&p, cpu += SECOND / 25, 0, now += SECOND); /* 4 %: as it should be */
     CHECK_EQ(p.interval_ns, 2 * MS);
-    for (int i = 0; i < 20; i++) sdb_pacing_govern(&p, cpu += SECOND / 100, 0, now += SECOND); /* 1 % */
+    for (int i = 0; i < 20; i++)
+        sdb_pacing_govern(&p, cpu += SECOND / 100, 0, now += SECOND); /* 1 % */
     CHECK_EQ(p.interval_ns, MS);
 }
 
@@ -50,7 +52,8 @@ neither_the_start_nor_a_short_run_are_judged(void)
 
     sdb_pacing_init(&p, MS, BUDGET_PPM, 0);
     CHECK(!sdb_pacing_govern(&p, 5 * MS, 0, 10 * MS));
-    CHECK(!sdb_pacing_govern(&p, 30 * MS, 0, 200 * MS)); /* the last one, when the recording stops */
+    CHECK(
+        !sdb_pacing_govern(&p, 30 * MS, 0, 200 * MS)); /* the last one, when the recording stops */
     CHECK_EQ(p.interval_ns, MS);
 }
 

@@ -151,7 +151,8 @@ static void
 a_directory_of_another_user_is_refused(void)
 {
     mkdir(below("theirs"), 0755);
-    if (geteuid() != 0 || chown(below("theirs"), 12345, 12345) != 0) SKIP("needs root to make a foreign directory");
+    if (geteuid() != 0 || chown(below("theirs"), 12345, 12345) != 0)
+        SKIP("needs root to make a foreign directory");
     CHECK_EQ(create_in(below("theirs"), SDB_RING_MIN_BYTES), SDB_ERR_ACCESS);
     CHECK_EQ(count_files(below("theirs")), 0);
 }
@@ -262,7 +263,8 @@ whatever_happens_to_the_file_the_writer_lives(void)
     CHECK_EQ(sdb_ring_file_create(&f, &config), 0);
     sdb_ring_file_keep_resident(&f, f.identity.chunks_off + 5, 1 << 18);
     NEED(truncate(f.path, 100) == 0);
-    CHECK_EQ(sdb_ring_file_write(&f, f.identity.chunks_off, block, sizeof block), 0); /* a hole before it */
+    CHECK_EQ(sdb_ring_file_write(&f, f.identity.chunks_off, block, sizeof block),
+             0); /* a hole before it */
     sdb_ring_file_keep_resident(&f, f.identity.chunks_off + (1 << 18), 1 << 18);
     sdb_ring_file_keep_resident(&f, f.identity.file_bytes - 10, 1 << 18);
     fd = open(f.path, O_WRONLY | O_TRUNC);

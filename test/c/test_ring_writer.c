@@ -82,9 +82,15 @@ a_tick_with_one_thread(void)
     CHECK_EQ(sdb_ring_writer_find_node(w, b, 12, 0), 0);
     sdb_ring_writer_sample(w, &(struct sdb_sample){.slot = 3, .node = b, .cpu_ns = 1900999});
     sdb_ring_writer_tick(w, START_NS + 11 * MS + 5000);
-    sdb_ring_writer_sample(w, &(struct sdb_sample){.slot = 3, .node = a, .state = SDB_GVL_WAIT, .cpu_ns = 2000000,
-                           .wait_ns = 800000, .gc_ns = 50000, .has_age = true, .age_ns = 700000,
-                           .more = SDB_MORE_TORN_TOP});
+    sdb_ring_writer_sample(w, &(struct sdb_sample){.slot = 3,
+                                                   .node = a,
+                                                   .state = SDB_GVL_WAIT,
+                                                   .cpu_ns = 2000000,
+                                                   .wait_ns = 800000,
+                                                   .gc_ns = 50000,
+                                                   .has_age = true,
+                                                   .age_ns = 700000,
+                                                   .more = SDB_MORE_TORN_TOP});
     sdb_ring_writer_tick(w, START_NS + 30 * MS);
     CHECK(sdb_ring_writer_pending(w) > 0);
     CHECK_EQ(sdb_ring_writer_flush(w), 0);
@@ -101,7 +107,8 @@ a_tick_with_one_thread(void)
     CHECK(l.r[4].type == SDB_R_NODE && l.r[4].id == a && l.r[4].parent == 0 && l.r[4].code == 11 &&
           l.r[4].where == 81);
     CHECK(l.r[5].type == SDB_R_NODE && l.r[5].id == b && l.r[5].parent == a && l.r[5].where == 0);
-    CHECK(l.r[6].type == WALK_SAMPLE && l.r[6].node == b && l.r[6].slot == 3 && l.r[6].state == SDB_RUNNING);
+    CHECK(l.r[6].type == WALK_SAMPLE && l.r[6].node == b && l.r[6].slot == 3 &&
+          l.r[6].state == SDB_RUNNING);
     CHECK_EQ(l.r[6].more, SDB_MORE_ELAPSED);
     CHECK_EQ(l.r[6].elapsed_us, 2000); /* since its birth */
     CHECK_EQ(l.r[6].cpu_us, 1900);
@@ -124,7 +131,8 @@ an_unchanged_running_sample_takes_three_bytes_or_less(void)
     sdb_ring_writer_tick(w, START_NS + MS);
     write_thread(w, 0, 1, START_NS);
     for (int i = 0; i < 2; i++) {
-        sdb_ring_writer_sample(w, &(struct sdb_sample){.slot = 0, .node = 0, .cpu_ns = (uint64_t)(i + 1) * MS});
+        sdb_ring_writer_sample(
+            w, &(struct sdb_sample){.slot = 0, .node = 0, .cpu_ns = (uint64_t)(i + 1) * MS});
         before = sdb_ring_writer_pending(w);
         if (i == 0) sdb_ring_writer_tick(w, START_NS + 2 * MS + 9000);
     }
@@ -166,7 +174,8 @@ rounding_never_adds_up(void)
         cpu_ns += 600999;
         wait_ns += 399999;
         sdb_ring_writer_tick(w, now);
-        sdb_ring_writer_sample(w, &(struct sdb_sample){.slot = 0, .cpu_ns = cpu_ns, .wait_ns = wait_ns});
+        sdb_ring_writer_sample(
+            w, &(struct sdb_sample){.slot = 0, .cpu_ns = cpu_ns, .wait_ns = wait_ns});
         if (i % 20 == 0) sdb_ring_writer_flush(w);
     }
     sdb_ring_writer_flush(w);
@@ -200,8 +209,8 @@ compare(const struct walk_record *r, void *data)
     struct story *s = data;
     const struct walk_record *e;
 
-    if (r->type == WALK_CHUNK || r->type == WALK_TICK || r->type == SDB_R_INTERVAL || r->type == SDB_R_CLOCK ||
-        r->type == SDB_R_THREAD) {
+    if (r->type == WALK_CHUNK || r->type == WALK_TICK || r->type == SDB_R_INTERVAL ||
+        r->type == SDB_R_CLOCK || r->type == SDB_R_THREAD) {
         return;
     }
     while (s->at < s->n && s->expected[s->at].seq < r->seq) s->at++;
@@ -212,11 +221,13 @@ compare(const struct walk_record *r, void *data)
     e = &s->expected[s->at++];
     if (e->type != r->type || e->seq != r->seq || e->tick_us != r->tick_us) s->wrong++;
     else if (r->type == SDB_R_NODE) {
-        if (e->id != r->id || e->parent != r->parent || e->code != r->code || e->where != r->where) s->wrong++;
+        if (e->id != r->id || e->parent != r->parent || e->code != r->code || e->where != r->where)
+            s->wrong++;
     } else if (r->type == WALK_SAMPLE) {
-        if (e->slot != r->slot || e->node != r->node || e->state != r->state || e->cpu_us != r->cpu_us ||
-            e->wait_us != r->wait_us || e->blocked_us != r->blocked_us || e->gc_us != r->gc_us ||
-            e->elapsed_us != r->elapsed_us || e->age_us != r->age_us) s->wrong++;
+        if (e->slot != r->slot || e->node != r->node || e->state != r->state ||
+            e->cpu_us != r->cpu_us || e->wait_us != r->wait_us || e->blocked_us != r->blocked_us ||
+            e->gc_us != r->gc_us || e->elapsed_us != r->elapsed_us || e->age_us != r->age_us)
+            s->wrong++;
     } else if (e->bytes != r->bytes || e->numbers[0] != sdb_crc32c(0, r->payload, r->bytes)) {
         s->wrong++;
     }
@@ -225,7 +236,7 @@ compare(const struct walk_record *r, void *data)
 struct thread_model {
     uint64_t serial, at_us;
     uint64_t cpu, wait, blocked, gc; /* ns */
-    uint64_t last[4]; /* us */
+    uint64_t last[4];                /* us */
 };
 
 static uint64_t
@@ -238,8 +249,8 @@ step(uint64_t *last, uint64_t ns)
 }
 
 static void
-story_sample(struct sdb_ring_writer *w, struct story *s, struct thread_model *m, uint32_t slot, uint64_t now_us,
-             uint64_t *seed)
+story_sample(struct sdb_ring_writer *w, struct story *s, struct thread_model *m, uint32_t slot,
+             uint64_t now_us, uint64_t *seed)
 {
     uint32_t node = 0;
     uint64_t elapsed = (now_us - m->at_us) * 1000;
@@ -253,8 +264,13 @@ story_sample(struct sdb_ring_writer *w, struct story *s, struct thread_model *m,
 
         node = sdb_ring_writer_node(w, parent, code, where, &is_new);
         if (is_new) {
-            expect(s, (struct walk_record){.seq = sdb_ring_writer_chunk(w), .tick_us = now_us, .type = SDB_R_NODE,
-                                           .id = node, .parent = parent, .code = code, .where = where});
+            expect(s, (struct walk_record){.seq = sdb_ring_writer_chunk(w),
+                                           .tick_us = now_us,
+                                           .type = SDB_R_NODE,
+                                           .id = node,
+                                           .parent = parent,
+                                           .code = code,
+                                           .where = where});
         }
     }
     m->cpu += elapsed / (1 + t_random(seed) % 3);
@@ -270,8 +286,13 @@ story_sample(struct sdb_ring_writer *w, struct story *s, struct thread_model *m,
     sample.has_age = t_random(seed) % 2;
     sample.age_ns = t_random(seed) % 90000000;
     sdb_ring_writer_sample(w, &sample);
-    r = (struct walk_record){.seq = sdb_ring_writer_chunk(w), .tick_us = now_us, .type = WALK_SAMPLE, .slot = slot,
-                             .node = node, .state = sample.state, .elapsed_us = now_us - m->at_us};
+    r = (struct walk_record){.seq = sdb_ring_writer_chunk(w),
+                             .tick_us = now_us,
+                             .type = WALK_SAMPLE,
+                             .slot = slot,
+                             .node = node,
+                             .state = sample.state,
+                             .elapsed_us = now_us - m->at_us};
     r.cpu_us = (int64_t)step(&m->last[0], m->cpu);
     r.wait_us = step(&m->last[1], m->wait);
     r.blocked_us = step(&m->last[2], m->blocked);
@@ -292,7 +313,8 @@ run_story(uint64_t seed, int ticks)
     struct walk_file f;
 
     for (int tick = 0; tick < ticks; tick++) {
-        now += t_random(&seed) % 50 == 0 ? t_random(&seed) % 900000000 : 1000000 + t_random(&seed) % 60000 - 30000;
+        now += t_random(&seed) % 50 == 0 ? t_random(&seed) % 900000000
+                                         : 1000000 + t_random(&seed) % 60000 - 30000;
         sdb_ring_writer_tick(w, now);
         uint64_t now_us = (now - START_NS) / 1000;
         for (uint32_t slot = 0; slot < STORY_SLOTS; slot++) {
@@ -306,7 +328,8 @@ run_story(uint64_t seed, int ticks)
                 }
             }
             if (m->serial == 0 || t_random(&seed) % 200 == 0) {
-                *m = (struct thread_model){.serial = serial++, .at_us = now_us - t_random(&seed) % 900};
+                *m = (struct thread_model){.serial = serial++,
+                                           .at_us = now_us - t_random(&seed) % 900};
                 if (now_us < 900) m->at_us = now_us;
                 write_thread(w, slot, m->serial, START_NS + m->at_us * 1000);
             }
@@ -317,8 +340,10 @@ run_story(uint64_t seed, int ticks)
 
                 for (size_t i = 0; i < n; i++) payload[i] = (uint8_t)t_random(&seed);
                 sdb_ring_writer_sized(w, SDB_R_MARK, payload, n);
-                expect(&s, (struct walk_record){.seq = sdb_ring_writer_chunk(w), .tick_us = now_us,
-                                                .type = SDB_R_MARK, .bytes = n,
+                expect(&s, (struct walk_record){.seq = sdb_ring_writer_chunk(w),
+                                                .tick_us = now_us,
+                                                .type = SDB_R_MARK,
+                                                .bytes = n,
                                                 .numbers = {sdb_crc32c(0, payload, n)}});
             }
         }
@@ -343,7 +368,8 @@ run_story(uint64_t seed, int ticks)
 static void
 random_stories_read_back_over_several_laps(void)
 {
-    uint64_t seed = getenv("SDB_SEED") ? strtoull(getenv("SDB_SEED"), NULL, 0) : (uint64_t)time(NULL);
+    uint64_t seed =
+        getenv("SDB_SEED") ? strtoull(getenv("SDB_SEED"), NULL, 0) : (uint64_t)time(NULL);
 
     printf("SDB_SEED=%" PRIu64 "\n", seed);
     run_story(seed, 12000);
@@ -462,7 +488,8 @@ a_record_without_room_ends_the_chunk_and_is_counted(void)
     sdb_ring_writer_tick(w, START_NS + MS);
     sdb_ring_writer_sized(w, SDB_R_MARK, payload, SDB_BLOCK_MAX_BYTES - 16);
     CHECK_EQ(sdb_ring_writer_records_dropped(w), 1); /* too long: only itself */
-    for (int i = 0; i < 20; i++) sdb_ring_writer_sized(w, SDB_R_MARK, payload, SDB_BLOCK_MAX_BYTES - 17);
+    for (int i = 0; i < 20; i++)
+        sdb_ring_writer_sized(w, SDB_R_MARK, payload, SDB_BLOCK_MAX_BYTES - 17);
     CHECK(sdb_ring_writer_records_dropped(w) > 1);
     CHECK_EQ(sdb_ring_writer_node(w, 0, 1, 1, NULL), 0);
     CHECK_EQ(sdb_ring_writer_flush(w), 0);
@@ -486,7 +513,8 @@ pending_bytes_can_be_copied_as_they_lie(void)
 
     CHECK_EQ(sdb_ring_writer_pending_view(w, &bytes, &off), 0);
     sdb_ring_writer_tick(w, START_NS + MS);
-    for (int round = 0; round < 2; round++) { /* first with the chunk's header, then a block alone */
+    for (int round = 0; round < 2;
+         round++) { /* first with the chunk's header, then a block alone */
         sdb_ring_writer_tick(w, START_NS + (uint64_t)(5 + round) * MS);
         n = sdb_ring_writer_pending_view(w, &bytes, &off);
         CHECK_EQ(n, sdb_ring_writer_pending(w));
@@ -501,7 +529,8 @@ pending_bytes_can_be_copied_as_they_lie(void)
         uint64_t seq = 0;
         crc = sdb_crc32c(sdb_crc32c(sdb_crc32c(0, &seq, 8), &payload, 4), copy + at + 8, payload);
         memcpy(copy + at + 4, &crc, 4);
-        NEED(pwrite(file.fd, copy, n, (off_t)off) == (ssize_t)n); /* what a copier does, to a copy */
+        NEED(pwrite(file.fd, copy, n, (off_t)off) ==
+             (ssize_t)n); /* what a copier does, to a copy */
         CHECK_EQ(read_back(&l).blocks, round + 1);
         CHECK_EQ(l.r[l.n - 1].tick_us, 5000 + 1000 * round);
         free(copy);
@@ -520,7 +549,9 @@ state_pages_alternate(void)
 
     for (int i = 1; i <= 3; i++) {
         counters[SDB_C_TICKS] = (uint64_t)i;
-        CHECK_EQ(sdb_ring_writer_state(w, SDB_RING_LIVE, counters, i == 3 ? "why" : NULL, START_NS + 9, 77), 0);
+        CHECK_EQ(sdb_ring_writer_state(w, SDB_RING_LIVE, counters, i == 3 ? "why" : NULL,
+                                       START_NS + 9, 77),
+                 0);
     }
     NEED(walk_open(&f, file.path));
     page = walk_state_page(&f);

@@ -50,7 +50,8 @@ read_all_kinds(void)
     for (unsigned i = 0; i < SDB_SAFE_PIECES_MAX; i++) {
         uint8_t *src = i % 3 == 1 ? hole : i % 5 == 4 ? hole - 2 : good;
 
-        pieces[i] = (struct sdb_safe_piece){.dst = out + 64 * i, .src = (uintptr_t)src, .bytes = 8 + i, .err = 99};
+        pieces[i] = (struct sdb_safe_piece){
+            .dst = out + 64 * i, .src = (uintptr_t)src, .bytes = 8 + i, .err = 99};
     }
     memset(out, 0, 2 * page);
     CHECK_EQ(sdb_safe_readv(pieces, SDB_SAFE_PIECES_MAX), 9);
@@ -58,7 +59,8 @@ read_all_kinds(void)
         bool fails = i % 3 == 1 || i % 5 == 4;
 
         wrong += (pieces[i].err != 0) != fails;
-        if (!fails) wrong += out[64 * i] != 0x5a || out[64 * i + 7 + i] != 0x5a || out[64 * i + 8 + i] != 0;
+        if (!fails)
+            wrong += out[64 * i] != 0x5a || out[64 * i + 7 + i] != 0x5a || out[64 * i + 8 + i] != 0;
     }
     CHECK_EQ(wrong, 0);
     CHECK_EQ(sdb_safe_readv(pieces, SDB_SAFE_PIECES_MAX + 1), SDB_ERR_INVALID);
@@ -73,7 +75,8 @@ protected_pages_do_not_crash(void)
 {
     uint64_t word;
 
-    if (sdb_safe_read_way() == SDB_SAFE_READ_VM) CHECK(sdb_safe_read(&word, (uintptr_t)secret, 8) < 0);
+    if (sdb_safe_read_way() == SDB_SAFE_READ_VM)
+        CHECK(sdb_safe_read(&word, (uintptr_t)secret, 8) < 0);
     else CHECK(sdb_safe_read(&word, (uintptr_t)secret, 8) <= 0);
 }
 
@@ -98,7 +101,8 @@ deny_vm_readv_and(long second_call)
     };
     struct sock_fprog program = {sizeof code / sizeof *code, code};
 
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
 /* Runs `body` in a forked child; its checks count there, its exit code is the result. 77: no seccomp. */

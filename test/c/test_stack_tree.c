@@ -37,7 +37,9 @@ a_hundred_thousand_nodes_are_found_again(void)
     for (int round = 0; round < 2; round++) { /* again after a reset, in the grown table */
         for (uint32_t i = 0; i < N; i++) {
             parents[i] = (uint32_t)(t_random(&seed) % (i + 1));
-            wrong += sdb_stack_tree_add(&t, parents[i], i, (uint64_t)i << 40 | 1, &is_new) != i + 1 || !is_new;
+            wrong +=
+                sdb_stack_tree_add(&t, parents[i], i, (uint64_t)i << 40 | 1, &is_new) != i + 1 ||
+                !is_new;
         }
         for (uint32_t i = 0; i < N; i++) {
             wrong += sdb_stack_tree_find(&t, parents[i], i, (uint64_t)i << 40 | 1) != i + 1;

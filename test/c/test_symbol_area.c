@@ -31,9 +31,15 @@ end_area(struct sdb_symbol_area *a)
 static struct sdb_symbol
 symbol(const char *name, const char *path, const char *class_name)
 {
-    return (struct sdb_symbol){.kind = SDB_CODE_RUBY, .base = 0x7f0012345678, .instruction_count = 90,
-                               .first_line = 12, .name = name, .name_bytes = (uint32_t)strlen(name), .path = path,
-                               .path_bytes = (uint32_t)strlen(path), .class_name = class_name,
+    return (struct sdb_symbol){.kind = SDB_CODE_RUBY,
+                               .base = 0x7f0012345678,
+                               .instruction_count = 90,
+                               .first_line = 12,
+                               .name = name,
+                               .name_bytes = (uint32_t)strlen(name),
+                               .path = path,
+                               .path_bytes = (uint32_t)strlen(path),
+                               .class_name = class_name,
                                .class_bytes = (uint32_t)strlen(class_name)};
 }
 
@@ -67,19 +73,22 @@ tell(const struct walk_record *r, void *data)
     t->codes++;
     t->last_code = (uint32_t)f[0];
     if (room < 1000 || name_n > 64 || f[4] >= 4096 || f[5] >= 4096) return;
-    used += (size_t)snprintf(t->text + used, room, "%d kind %d base %llx n %d %s [%s] line %d %.*s", (int)f[0],
-                             (int)f[1], (unsigned long long)f[2], (int)f[3], strings[f[4]], strings[f[5]],
-                             (int)f[6], (int)name_n, (const char *)p);
+    used += (size_t)snprintf(t->text + used, room, "%d kind %d base %llx n %d %s [%s] line %d %.*s",
+                             (int)f[0], (int)f[1], (unsigned long long)f[2], (int)f[3],
+                             strings[f[4]], strings[f[5]], (int)f[6], (int)name_n, (const char *)p);
     p += name_n;
     runs = walk_varint(&p, end, &ok);
     line = (int64_t)f[6];
     for (uint64_t i = 0; i < runs; i++) {
         index += walk_varint(&p, end, &ok);
         line += walk_zigzag(&p, end, &ok);
-        used += (size_t)snprintf(t->text + used, sizeof t->text - used, " %d:%d", (int)index, (int)line);
+        used += (size_t)snprintf(t->text + used, sizeof t->text - used, " %d:%d", (int)index,
+                                 (int)line);
     }
-    used += (size_t)snprintf(t->text + used, sizeof t->text - used, " %llx", (unsigned long long)walk_varint(&p, end, &ok));
-    used += (size_t)snprintf(t->text + used, sizeof t->text - used, " %llx", (unsigned long long)walk_varint(&p, end, &ok));
+    used += (size_t)snprintf(t->text + used, sizeof t->text - used, " %llx",
+                             (unsigned long long)walk_varint(&p, end, &ok));
+    used += (size_t)snprintf(t->text + used, sizeof t->text - used, " %llx",
+                             (unsigned long long)walk_varint(&p, end, &ok));
     CHECK(ok && p == end);
     snprintf(t->text + used, sizeof t->text - used, "\n");
 }
@@ -102,7 +111,8 @@ static void
 symbols_read_back(void)
 {
     struct sdb_symbol_area *a = new_area();
-    struct sdb_symbol foo = symbol("Foo#bar", "/app/foo.rb", "Foo"), each = symbol("Array#each", "", "Array");
+    struct sdb_symbol foo = symbol("Foo#bar", "/app/foo.rb", "Foo"),
+                      each = symbol("Array#each", "", "Array");
     static const struct sdb_line_run runs[] = {{0, 13}, {4, 12}, {40, 700}};
     struct told *t;
 
@@ -122,10 +132,11 @@ symbols_read_back(void)
     CHECK_EQ(sdb_symbol_area_flush(a), 0);
     t = read_area(0);
     CHECK_EQ(t->n, 3); /* equal strings once */
-    CHECK(strcmp(t->text, "1 kind 1 base 7f0012345678 n 90 /app/foo.rb [Foo] line 12 Foo#bar 0:13 4:12 40:700 7f00aaaa 7f00bbbb\n"
+    CHECK(strcmp(t->text, "1 kind 1 base 7f0012345678 n 90 /app/foo.rb [Foo] line 12 Foo#bar 0:13 "
+                          "4:12 40:700 7f00aaaa 7f00bbbb\n"
                           "2 kind 2 base 0 n 90  [Array] line 0 Array#each 0 0\n"
-                          "300 kind 1 base 7f0012345678 n 90 /app/foo.rb [Foo] line 12 Foo#bar 0:13 4:12 40:700 7f00aaaa 7f00bbbb\n") ==
-          0);
+                          "300 kind 1 base 7f0012345678 n 90 /app/foo.rb [Foo] line 12 Foo#bar "
+                          "0:13 4:12 40:700 7f00aaaa 7f00bbbb\n") == 0);
     free(t);
     end_area(a);
 }
@@ -157,7 +168,8 @@ lengthy_ones_are_cut(void)
 
     memset(text, 'n', 19999);
     text[19999] = '\0';
-    for (uint32_t i = 0; i < 9000; i++) runs[i] = (struct sdb_line_run){i * 400000, i % 2 ? UINT32_MAX : 0};
+    for (uint32_t i = 0; i < 9000; i++)
+        runs[i] = (struct sdb_line_run){i * 400000, i % 2 ? UINT32_MAX : 0};
     s = symbol(text, text + 5000, text + 10000);
     s.line_runs = runs;
     s.line_run_count = 9000;

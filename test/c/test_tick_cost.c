@@ -17,9 +17,10 @@ a_measurement_is_plausible_and_ends_in_time(void)
     /* on a crowded host anything can come out, and the result says so */
     CHECK(cost.disturbed || (cost.same_core_ns > -200000 && cost.same_core_ns < 1000000));
     if (cost.cpus == 1) CHECK_EQ(cost.other_core_ns, 0);
-    printf("same core %" PRId64 " +-%" PRId64 " ns, other %" PRId64 " +-%" PRId64 " ns, own %" PRIu64 " ns, %u ticks, %s\n",
-           cost.same_core_ns, cost.same_off_ns, cost.other_core_ns, cost.other_off_ns, cost.own_cpu_ns, cost.ticks,
-           cost.disturbed ? "disturbed" : "undisturbed");
+    printf("same core %" PRId64 " +-%" PRId64 " ns, other %" PRId64 " +-%" PRId64
+           " ns, own %" PRIu64 " ns, %u ticks, %s\n",
+           cost.same_core_ns, cost.same_off_ns, cost.other_core_ns, cost.other_off_ns,
+           cost.own_cpu_ns, cost.ticks, cost.disturbed ? "disturbed" : "undisturbed");
 }
 
 static void

@@ -3,7 +3,8 @@
 #include "varint.h"
 
 static const uint64_t edges[] = {
-    0, 1, 0x7f, 0x80, 0x3fff, 0x4000, 0x1fffff, 0x200000, UINT32_MAX, 1ull << 32, INT64_MAX, 1ull << 63, UINT64_MAX,
+    0,        1,          0x7f,       0x80,      0x3fff,     0x4000,     0x1fffff,
+    0x200000, UINT32_MAX, 1ull << 32, INT64_MAX, 1ull << 63, UINT64_MAX,
 };
 
 static void
@@ -48,7 +49,8 @@ zigzag_keeps_small_numbers_small(void)
 static void
 longer_forms_are_read_and_too_long_ones_refused(void)
 {
-    uint8_t padded[] = {0x81, 0x80, 0x80, 0x00}, eleven[12], over[] = {255, 255, 255, 255, 255, 255, 255, 255, 255, 2};
+    uint8_t padded[] = {0x81, 0x80, 0x80, 0x00}, eleven[12],
+            over[] = {255, 255, 255, 255, 255, 255, 255, 255, 255, 2};
     const uint8_t *p = padded;
     uint64_t v = 0;
     int64_t n;

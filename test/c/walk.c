@@ -233,11 +233,11 @@ record(struct decoder *d, const uint8_t **p, const uint8_t *end)
     if (first & 0x40) return tick(d, (int64_t)(first & 0x3f) - 32);
     r->type = first;
     switch (first) {
-      case 1: {
+    case 1: {
         int64_t deviation = walk_zigzag(p, end, &ok);
         return ok && !(deviation >= -32 && deviation <= 31) && tick(d, deviation);
-      }
-      case 2:
+    }
+    case 2:
         r->id = ++d->nodes;
         back = walk_varint(p, end, &ok);
         r->code = (uint32_t)walk_varint(p, end, &ok);
@@ -245,15 +245,17 @@ record(struct decoder *d, const uint8_t **p, const uint8_t *end)
         if (back == 0 || back > r->id) return false;
         r->parent = r->id - (uint32_t)back;
         return ok;
-      case 3:
+    case 3:
         d->interval_us = r->numbers[0] = walk_varint(p, end, &ok);
         return ok && d->interval_us > 0;
-      case 4: return true;
-      case 5:
+    case 4:
+        return true;
+    case 5:
         r->numbers[0] = walk_varint(p, end, &ok);
         r->numbers[1] = walk_varint(p, end, &ok);
         return ok;
-      default: return first >= 16 && sized(d, p, end);
+    default:
+        return first >= 16 && sized(d, p, end);
     }
 }
 
@@ -292,7 +294,8 @@ blocks(struct decoder *d, const uint8_t *region, size_t size, bool symbols)
 }
 
 static void
-one_chunk(const struct walk_file *f, struct walk_result *result, size_t off, walk_visit *visit, void *data)
+one_chunk(const struct walk_file *f, struct walk_result *result, size_t off, walk_visit *visit,
+          void *data)
 {
     struct decoder *d = calloc(1, sizeof *d);
     const uint8_t *region = f->bytes + off;
@@ -321,7 +324,8 @@ walk_chunks(const struct walk_file *f, walk_visit *visit, void *data)
             uint64_t i = pass == 0 ? k : (newest + 1 + k) % count;
             size_t at = (size_t)(off + i * CHUNK);
 
-            if (at + CHUNK > f->size || !good_header(f->bytes + at, 0x6b6e75686383f09full)) continue;
+            if (at + CHUNK > f->size || !good_header(f->bytes + at, 0x6b6e75686383f09full))
+                continue;
             uint64_t seq = le(f->bytes + at + 8, 8);
             if (seq % count != i) continue;
             if (pass == 0) {

@@ -11,9 +11,9 @@
 #include <stdint.h>
 
 struct walk_record {
-    uint64_t seq;      /* of the chunk; generation for symbols */
-    uint64_t tick_us;  /* time of the tick it stands behind */
-    uint32_t type;     /* WALK_SAMPLE, WALK_TICK, or the type number */
+    uint64_t seq;     /* of the chunk; generation for symbols */
+    uint64_t tick_us; /* time of the tick it stands behind */
+    uint32_t type;    /* WALK_SAMPLE, WALK_TICK, or the type number */
     /* NODE */
     uint32_t id, parent, code;
     uint64_t where;

@@ -43,7 +43,7 @@ module Golden
 
   module_function
 
-  def build(**options, &story) = RingEncoder.build(**OPTIONS, **options, &(story || SHOP))
+  def build(**options, &story) = RingEncoder.build(**OPTIONS, **options, &story || SHOP)
 
   def bytes_of(file)
     path = File.join(Dir.tmpdir, "golden-#{Process.pid}.sdb")

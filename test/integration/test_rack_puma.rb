@@ -81,7 +81,7 @@ class TestRackPuma < Minitest::Test
     assert_in_delta 120_000_000, longest.fetch("ns"), 20_000_000
     out, err, status = sdb("request", "slow-1", @rings)
     assert_predicate status, :success?, err
-    assert_match(/GET \/sleep.*slow-1/m, out)
+    assert_match(%r{GET /sleep.*slow-1}m, out)
   end
 
   # C16
@@ -142,7 +142,11 @@ class TestRackPuma < Minitest::Test
   def answers(way:)
     pid = puma("-t", "2:2", way: way)
     paths = %w[/ok /items/1 /missing /raise /stream /other]
-    all = paths.to_h { |path| [path, get(@port, path).then { |r| [r.code, r.body.lines.first(1), r.each_header.to_h.except("date", ("content-length" if r.code == "500"))] }] }
+    all = paths.to_h do |path|
+      [path, get(@port, path).then do |r|
+        [r.code, r.body.lines.first(1), r.each_header.to_h.except("date", ("content-length" if r.code == "500"))]
+      end]
+    end
     stop(pid)
     all
   end

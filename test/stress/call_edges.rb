@@ -118,8 +118,10 @@ Truth.edge("block (3 levels) in <main>", "Integer#times", "Array#each", "Pair#lo
 Truth.edge("block (3 levels) in <main>", "Chain0#a0")
 # what the iterators call: the blocks of the methods that use them
 blocks = Truth::EDGES.keys.select { |k| k.start_with?("block") }
-iterators.each { |i| Truth.edge(i, *iterators, *blocks, "Integer#succ", "Primitive#attr!", "Integer#<", "Integer#+", "Array#size", "Array#length", "Array#at",
-                                "Kernel#block_given?", "Kernel#frozen?") }
+iterators.each do |i|
+  Truth.edge(i, *iterators, *blocks, "Integer#succ", "Primitive#attr!", "Integer#<", "Integer#+", "Array#size", "Array#length", "Array#at",
+             "Kernel#block_given?", "Kernel#frozen?")
+end
 # C methods that any Ruby code here may call on its way
 operators = %w[Integer#+ Integer#- Integer#* Integer#& Integer#zero? Integer#< Integer#succ]
 
@@ -173,7 +175,7 @@ if ONLY == "record"
   puts path
   exit
 end
-ours = lambda { |name| name.match?(/Chain\d|Pair/) }
+ours = ->(name) { name.match?(/Chain\d|Pair/) }
 said_unknown = ["(unknown)", "(unresolved)", "(not yet named)", "(no Ruby frames)"] # counted as such, no claim
 impossible = Hash.new(0)
 bad_names = Hash.new(0)

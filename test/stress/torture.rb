@@ -18,7 +18,7 @@ def rss_kib = File.read("/proc/self/status")[/VmRSS:\s+(\d+)/, 1].to_i
 module Torture
   class Node
     define_method(:visit) { |n| n.zero? ? 0 : visit(n - 1) }
-    def each = block_given? ? 10.times { |i| yield i } : enum_for(:each)
+    def each(&) = block_given? ? 10.times(&) : enum_for(:each)
     def fail_deep(n) = n.zero? ? raise(ArgumentError, "deep") : fail_deep(n - 1)
     def deep(n) = n.zero? ? 0 : deep(n - 1) + 1
   end
@@ -32,13 +32,21 @@ module Torture
     },
     raising_threads: lambda {
       8.times.map { Thread.new { Node.new.fail_deep(20) } }
-       .each { |t| t.join rescue nil }
+       .each do |t|
+        t.join
+        rescue StandardError
+          nil
+      end
     },
     raised_into: lambda {
       t = Thread.new { sleep }
       Thread.pass
       t.raise(RuntimeError, "into")
-      t.join rescue nil
+      begin
+        t.join
+      rescue StandardError
+        nil
+      end
     },
     exiting_threads: -> { 8.times.map { Thread.new { catch(:x) { throw :x }; Thread.exit } }.each(&:join) },
     escaping: -> { 50.times { x = 1; Thread.new { x += 1; [1].each { |y| proc { x + y }.call } }.join } },
@@ -57,7 +65,7 @@ module Torture
     exceptions: -> { 200.times { begin; Integer("x"); rescue ArgumentError => e; e.message; end } },
     ensures: -> { 100.times { begin; next; ensure; Node.new.visit(5); end } },
     deep: -> { Node.new.deep(1500) },
-    regexps: -> { 300.times { |i| "a#{i}b" =~ /(\d+)/; $1.to_i.then { |n| n.to_s[/\d/] } } },
+    regexps: -> { 300.times { |i| "a#{i}b" =~ /(\d+)/; ::Regexp.last_match(1).to_i.then { |n| n.to_s[/\d/] } } },
     c_blocks: -> { (1..300).each_slice(3).map(&:sum).inject { |a, b| a + b } },
     sorting: -> { Array.new(300) { |i| (i * 7919) % 997 }.sort { |a, b| a <=> b }.uniq.group_by(&:odd?) },
     garbage: -> { Array.new(2000) { |i| "x#{i}" * 3 } },

@@ -76,8 +76,7 @@ line(const char *name, bool known, unsigned long table, unsigned long found)
 {
     if (known) {
         printf("%s|%lu|%lu\n", name, table, found);
-    }
-    else {
+    } else {
         printf("%s|-|%lu\n", name, found);
     }
 }

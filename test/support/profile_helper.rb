@@ -35,8 +35,8 @@ module ProfileHelper
     end
   end
 
-  def profile(**options, &story)
-    Sdb::Profile.new([ring(**options, &story)])
+  def profile(...)
+    Sdb::Profile.new([ring(...)])
   end
 
   # { "Foo#work" => self ms }

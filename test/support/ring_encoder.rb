@@ -9,14 +9,14 @@ require_relative "ring_encoder/compiler"
 # ChunkRecords and SymbolRecords directly.
 module RingEncoder
   # path: file to write. Options: see Story#initialize. Returns path.
-  def self.write(path, **options, &block)
-    build(**options, &block).write(path)
+  def self.write(path, ...)
+    build(...).write(path)
   end
 
   # As above, but returns the File with its parts still to be changed.
-  def self.build(**options, &block)
+  def self.build(**options, &)
     story = Story.new(**options)
-    story.instance_eval(&block)
+    story.instance_eval(&)
     Compiler.new(story).compile
   end
 end

@@ -16,18 +16,19 @@ class RubyChroot
   # This Ruby cannot be reached here; the message says why.
   class Unreachable < StandardError; end
 
-  Recipe = Data.define(:version, :packages, :sources) if defined?(Data)
-  Recipe ||= Struct.new(:version, :packages, :sources, keyword_init: true)
+  Recipe = Struct.new(:version, :variant, :packages, :sources, keyword_init: true)
 
+  BUILD_PACKAGES = %w[ca-certificates pkg-config procps libssl-dev libyaml-dev zlib1g-dev redis-server].freeze
   # Debian trixie has 3.3, with YJIT; experimental has 3.4, built without it.
   RECIPES = {
-    "3.3" => Recipe.new(version: "3.3", packages: %w[ruby3.3 ruby3.3-dev], sources: []),
-    "3.4" => Recipe.new(version: "3.4", packages: %w[ruby3.4 ruby3.4-dev],
+    "3.3" => Recipe.new(version: "3.3", variant: "buildd", packages: %w[ruby3.3 ruby3.3-dev] + BUILD_PACKAGES, sources: []),
+    "3.4" => Recipe.new(version: "3.4", variant: "buildd", packages: %w[ruby3.4 ruby3.4-dev] + BUILD_PACKAGES,
                         sources: ["[check-valid-until=no] %s experimental main"])
   }.freeze
-  COMMON_PACKAGES = %w[ca-certificates pkg-config procps libssl-dev libyaml-dev zlib1g-dev pkg-config].freeze
+  # Nothing to build with: no make, no compiler, no headers. For test/install.
+  BARE = Recipe.new(version: "3.3", variant: "minbase", packages: %w[ruby3.3 ca-certificates], sources: [])
   # Raised when what this file does inside a chroot changes: older caches are then made anew.
-  REVISION = 1
+  REVISION = 2
 
   attr_reader :version
 
@@ -36,21 +37,24 @@ class RubyChroot
     File.join(base, "rubies")
   end
 
-  def initialize(version, root: File.expand_path("../..", __dir__))
-    @version = version
-    @recipe = RECIPES.fetch(version)
+  # name: of a recipe, or "bare".
+  def initialize(name, root: File.expand_path("../..", __dir__))
+    @name = name
+    @recipe = name == "bare" ? BARE : RECIPES.fetch(name)
+    @version = @recipe.version
     @root = root
   end
 
   def dir
-    key = Digest::SHA256.hexdigest([REVISION, @recipe.to_h, COMMON_PACKAGES, mirror].inspect)[0, 12]
-    File.join(self.class.cache_dir, "#{version}-#{key}")
+    key = Digest::SHA256.hexdigest([REVISION, @recipe.to_h, mirror].inspect)[0, 12]
+    File.join(self.class.cache_dir, "#{@name}-#{key}")
   end
 
   # Makes the chroot unless the cache has it. Raises Unreachable.
   #: (?out: IO) -> self
   def prepare(out: $stdout)
     demand
+    lock(out)
     bootstrap(out) unless File.directory?(dir)
     bring_network
     self
@@ -95,13 +99,11 @@ class RubyChroot
   end
 
   def bootstrap(out)
-    FileUtils.mkdir_p(self.class.cache_dir)
     outdated
     partial = "#{dir}.partial"
     FileUtils.rm_rf(partial)
     out.puts("Ruby #{version}: making a Debian folder in #{dir}")
-    packages = [*@recipe.packages, *COMMON_PACKAGES].join(",")
-    command = ["mmdebstrap", "--variant=buildd", "--include=#{packages}",
+    command = ["mmdebstrap", "--variant=#{@recipe.variant}", "--include=#{@recipe.packages.join(",")}",
                "--aptopt=Acquire::Check-Valid-Until \"false\"", "trixie", partial]
     command += ["deb #{mirror} trixie main", *@recipe.sources.map { |s| "deb #{format(s, mirror)}" }]
     unless system(*command, in: File::NULL, out: out, err: %i[child out])
@@ -120,8 +122,26 @@ class RubyChroot
     end
   end
 
+  LOCKS = {} # rubocop:disable Style/MutableConstant
+  private_constant :LOCKS
+
+  # One run at a time in a chroot; held until this process ends.
+  def lock(out)
+    return if LOCKS[@name]
+
+    FileUtils.mkdir_p(self.class.cache_dir)
+    LOCKS[@name] = file = File.open(File.join(self.class.cache_dir, "#{@name}.lock"), File::RDWR | File::CREAT)
+    return if file.flock(File::LOCK_EX | File::LOCK_NB)
+
+    out.puts("Ruby #{version}: waiting for another run that uses it")
+    file.flock(File::LOCK_EX)
+  end
+
+  # What older recipes made. Not recent ones: another checkout may be at work with them.
   def outdated
-    Dir[File.join(self.class.cache_dir, "#{version}-*")].each { |old| FileUtils.rm_rf(old) unless old == dir }
+    Dir[File.join(self.class.cache_dir, "#{@name}-*")].each do |old|
+      FileUtils.rm_rf(old) unless old == dir || File.mtime(old) > Time.now - (3 * 86_400)
+    end
   end
 
   # Names are resolved and registries trusted as on the host.

@@ -103,7 +103,11 @@ class RunSuites
   rescue Errno::ESRCH
     nil
   ensure
-    Process.wait(pid) rescue Errno::ECHILD
+    begin
+      Process.wait(pid)
+    rescue StandardError
+      Errno::ECHILD
+    end
   end
 
   def trouble(status, read)

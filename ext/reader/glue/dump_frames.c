@@ -35,10 +35,14 @@ name_all(VALUE arg)
         memcpy(&frame, RSTRING_PTR(naming->bytes) + i * sizeof(frame), sizeof(frame));
         switch (sdb_frame_names_find(&naming->names, &frame, &code, &line)) {
         case SDB_FRAME_NAMED:
-            rb_ary_push(rows, rb_ary_new_from_args(3, text_of(code->name), text_of(code->path), UINT2NUM(line)));
+            rb_ary_push(rows, rb_ary_new_from_args(3, text_of(code->name), text_of(code->path),
+                                                   UINT2NUM(line)));
             break;
-        case SDB_FRAME_UNNAMED: rb_ary_push(rows, Qfalse); break;
-        default: rb_ary_push(rows, Qnil);
+        case SDB_FRAME_UNNAMED:
+            rb_ary_push(rows, Qfalse);
+            break;
+        default:
+            rb_ary_push(rows, Qnil);
         }
     }
     return rows;

@@ -142,7 +142,8 @@ log_state_page(VALUE self)
     const struct sdb_state_page *page = &r->state_page;
     if (!r->has_state_page) return Qnil;
     VALUE hash = rb_hash_new(), counters = rb_ary_new();
-    for (size_t i = 0; i < page->counter_count; i++) rb_ary_push(counters, ULL2NUM(page->counters[i]));
+    for (size_t i = 0; i < page->counter_count; i++)
+        rb_ary_push(counters, ULL2NUM(page->counters[i]));
     put(hash, "seq", ULL2NUM(page->seq));
     put(hash, "state", UINT2NUM(page->state));
     put(hash, "at_ns", ULL2NUM(page->at_ns));

@@ -26,7 +26,8 @@ profile_size(const void *data)
     const struct sdb_profile *p = data;
     if (!p) return 0;
     size_t bytes = sizeof(*p) + p->arena.total_bytes + p->stacks_capacity * sizeof(*p->stacks);
-    for (size_t i = 0; i < p->threads_count; i++) bytes += p->threads[i].segment_capacity * sizeof(struct sdb_segment);
+    for (size_t i = 0; i < p->threads_count; i++)
+        bytes += p->threads[i].segment_capacity * sizeof(struct sdb_segment);
     return bytes;
 }
 
@@ -117,7 +118,8 @@ rb_sdb_selection(VALUE array, const struct sdb_profile *p, struct sdb_selection 
         .to = NIL_P(to) ? SDB_NO_TIME : NUM2ULL(to),
         .threads = bytes_of(rb_ary_entry(array, 2), p->threads_count, "threads"),
         .intervals = (const struct sdb_interval *)bytes_of(intervals, 0, "intervals"),
-        .interval_count = NIL_P(intervals) ? 0 : (size_t)RSTRING_LEN(intervals) / sizeof(struct sdb_interval),
+        .interval_count =
+            NIL_P(intervals) ? 0 : (size_t)RSTRING_LEN(intervals) / sizeof(struct sdb_interval),
         .states = NUM2UINT(rb_ary_entry(array, 4)),
         .func_marks = bytes_of(rb_ary_entry(array, 5), p->funcs_count, "marks"),
         .focus = RTEST(rb_ary_entry(array, 6)),

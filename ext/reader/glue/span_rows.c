@@ -74,12 +74,14 @@ spans_find(int argc, VALUE *argv, VALUE self)
     struct sdb_tag *tags = ALLOCV_N(struct sdb_tag, tags_buffer, q.tag_count + 1);
     for (size_t i = 0; i < q.tag_count; i++) {
         VALUE pair = rb_ary_entry(argv[3], (long)i);
-        tags[i] = (struct sdb_tag){string_number(p, rb_ary_entry(pair, 0)), string_number(p, rb_ary_entry(pair, 1))};
+        tags[i] = (struct sdb_tag){string_number(p, rb_ary_entry(pair, 0)),
+                                   string_number(p, rb_ary_entry(pair, 1))};
     }
     q.tags = tags;
     if (!NIL_P(argv[9])) {
         Check_Type(argv[9], T_STRING);
-        if ((size_t)RSTRING_LEN(argv[9]) < p->threads_count) rb_raise(rb_eArgError, "threads: too short");
+        if ((size_t)RSTRING_LEN(argv[9]) < p->threads_count)
+            rb_raise(rb_eArgError, "threads: too short");
         q.threads = (const uint8_t *)RSTRING_PTR(argv[9]);
     }
     uint32_t *found;
@@ -105,11 +107,11 @@ span_row(VALUE self, VALUE number)
         rb_hash_aset(tags, rb_sdb_text(p, pair->key), rb_sdb_text(p, pair->value));
     }
     return rb_ary_new_from_args(
-        19, UINT2NUM(s->ring), rb_sdb_number(s->thread), rb_sdb_number(s->parent), ULL2NUM(s->id), UINT2NUM(s->flags),
-        ULL2NUM(s->begin), ULL2NUM(s->end), rb_sdb_text(p, s->kind), rb_sdb_text(p, s->name),
-        rb_sdb_text(p, s->request_id), rb_sdb_text(p, s->trace_id), ULL2NUM(s->status), ULL2NUM(s->cpu_ns),
-        ULL2NUM(s->running_ns), ULL2NUM(s->wait_ns), ULL2NUM(s->blocked_ns), ULL2NUM(s->gc_ns),
-        ULL2NUM(s->allocations), tags);
+        19, UINT2NUM(s->ring), rb_sdb_number(s->thread), rb_sdb_number(s->parent), ULL2NUM(s->id),
+        UINT2NUM(s->flags), ULL2NUM(s->begin), ULL2NUM(s->end), rb_sdb_text(p, s->kind),
+        rb_sdb_text(p, s->name), rb_sdb_text(p, s->request_id), rb_sdb_text(p, s->trace_id),
+        ULL2NUM(s->status), ULL2NUM(s->cpu_ns), ULL2NUM(s->running_ns), ULL2NUM(s->wait_ns),
+        ULL2NUM(s->blocked_ns), ULL2NUM(s->gc_ns), ULL2NUM(s->allocations), tags);
 }
 
 /* All spans in columns, for sorting: [begin u64, wall u64] */
@@ -117,7 +119,8 @@ static VALUE
 span_times(VALUE self)
 {
     const struct sdb_profile *p = rb_sdb_profile_get(self);
-    VALUE begins = rb_str_new(NULL, (long)(p->spans_count * 8)), walls = rb_str_new(NULL, (long)(p->spans_count * 8));
+    VALUE begins = rb_str_new(NULL, (long)(p->spans_count * 8)),
+          walls = rb_str_new(NULL, (long)(p->spans_count * 8));
     for (size_t i = 0; i < p->spans_count; i++) {
         ((uint64_t *)RSTRING_PTR(begins))[i] = p->spans[i].begin;
         ((uint64_t *)RSTRING_PTR(walls))[i] = p->spans[i].end - p->spans[i].begin;
@@ -133,8 +136,9 @@ span_intervals(VALUE self, VALUE numbers)
     VALUE packed = rb_funcall(numbers, rb_intern("pack"), 1, rb_str_new_cstr("L*"));
     struct sdb_interval *out;
     size_t count;
-    rb_sdb_check(sdb_spans_intervals(p, (const uint32_t *)RSTRING_PTR(packed), (size_t)RSTRING_LEN(packed) / 4, &out,
-                                     &count), "spans");
+    rb_sdb_check(sdb_spans_intervals(p, (const uint32_t *)RSTRING_PTR(packed),
+                                     (size_t)RSTRING_LEN(packed) / 4, &out, &count),
+                 "spans");
     RB_GC_GUARD(packed);
     return rb_sdb_take_rows(out, count, sizeof(*out));
 }
@@ -198,9 +202,12 @@ blame(VALUE self, VALUE intervals, VALUE limit)
     struct sdb_blame *rows;
     size_t count;
     rb_sdb_check(sdb_blame_find(p, (const struct sdb_interval *)RSTRING_PTR(intervals),
-                                (size_t)RSTRING_LEN(intervals) / sizeof(struct sdb_interval), &rows, &count), "blame");
+                                (size_t)RSTRING_LEN(intervals) / sizeof(struct sdb_interval), &rows,
+                                &count),
+                 "blame");
     if (count > most) count = most;
-    VALUE copy = rb_sdb_take_rows(rows, count, sizeof(*rows)), result = rb_ary_new_capa((long)count);
+    VALUE copy = rb_sdb_take_rows(rows, count, sizeof(*rows)),
+          result = rb_ary_new_capa((long)count);
     for (size_t i = 0; i < count; i++) {
         const struct sdb_blame *row = (const struct sdb_blame *)RSTRING_PTR(copy) + i;
         rb_ary_push(result, rb_ary_new_from_args(4, UINT2NUM(row->thread), UINT2NUM(row->stack),

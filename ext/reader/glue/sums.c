@@ -30,8 +30,8 @@ sum_functions(VALUE self, VALUE selection, VALUE metric)
     rb_sdb_check(sdb_sum_functions(p, &s, metric_of(metric), &sums), "functions");
     VALUE times = rb_sdb_take_rows(sums.functions, p->funcs_count, sizeof(*sums.functions));
     RB_GC_GUARD(selection);
-    return rb_ary_new_from_args(5, ULL2NUM(sums.total_ns), ULL2NUM(sums.samples), ULL2NUM(sums.unnamed_ns),
-                                SIZET2NUM(sums.threads), times);
+    return rb_ary_new_from_args(5, ULL2NUM(sums.total_ns), ULL2NUM(sums.samples),
+                                ULL2NUM(sums.unnamed_ns), SIZET2NUM(sums.threads), times);
 }
 
 /* (self, total) per line, from 0 */
@@ -87,13 +87,15 @@ sum_edges(VALUE self, VALUE selection, VALUE metric, VALUE targets)
     Check_Type(targets, T_STRING);
     if ((size_t)RSTRING_LEN(targets) < p->funcs_count) rb_raise(rb_eArgError, "targets: too short");
     rb_sdb_selection(selection, p, &s);
-    rb_sdb_check(sdb_sum_edges(p, &s, metric_of(metric), (const uint8_t *)RSTRING_PTR(targets), &edges), "edges");
+    rb_sdb_check(
+        sdb_sum_edges(p, &s, metric_of(metric), (const uint8_t *)RSTRING_PTR(targets), &edges),
+        "edges");
     VALUE callees = rb_sdb_take_rows(edges.callees, p->funcs_count, sizeof(struct sdb_times));
     VALUE callers = rb_sdb_take_rows(edges.callers, p->funcs_count, sizeof(struct sdb_times));
     RB_GC_GUARD(selection);
     RB_GC_GUARD(targets);
-    return rb_ary_new_from_args(5, ULL2NUM(edges.total_ns), ULL2NUM(edges.own.self_ns), ULL2NUM(edges.own.total_ns),
-                                callers, callees);
+    return rb_ary_new_from_args(5, ULL2NUM(edges.total_ns), ULL2NUM(edges.own.self_ns),
+                                ULL2NUM(edges.own.total_ns), callers, callees);
 }
 
 struct cell_rows {
@@ -105,7 +107,8 @@ static VALUE
 cells_copy(VALUE arg)
 {
     const struct cell_rows *rows = (const struct cell_rows *)arg;
-    VALUE thread = rb_str_new(NULL, (long)(rows->count * 4)), stack = rb_str_new(NULL, (long)(rows->count * 4));
+    VALUE thread = rb_str_new(NULL, (long)(rows->count * 4)),
+          stack = rb_str_new(NULL, (long)(rows->count * 4));
     VALUE result = rb_ary_new_from_args(3, SIZET2NUM(rows->count), thread, stack);
     for (size_t i = 0; i < rows->count; i++) {
         ((uint32_t *)RSTRING_PTR(thread))[i] = rows->cells[i].thread;
@@ -113,7 +116,8 @@ cells_copy(VALUE arg)
     }
     for (int metric = 0; metric < SDB_METRIC_COUNT; metric++) {
         VALUE column = rb_str_new(NULL, (long)(rows->count * 8));
-        for (size_t i = 0; i < rows->count; i++) ((uint64_t *)RSTRING_PTR(column))[i] = rows->cells[i].ns[metric];
+        for (size_t i = 0; i < rows->count; i++)
+            ((uint64_t *)RSTRING_PTR(column))[i] = rows->cells[i].ns[metric];
         rb_ary_push(result, column);
     }
     return result;
@@ -153,7 +157,6 @@ piece_add(const struct sdb_piece *piece, void *data)
     return err;
 }
 
-
 static VALUE
 columns_copy(VALUE arg)
 {
@@ -164,7 +167,8 @@ columns_copy(VALUE arg)
     VALUE duration = rb_str_new(NULL, (long)(n * 8)), cpu = rb_str_new(NULL, (long)(n * 8));
     uint32_t *threads = (uint32_t *)RSTRING_PTR(thread), *stacks = (uint32_t *)RSTRING_PTR(stack);
     uint8_t *states = (uint8_t *)RSTRING_PTR(state);
-    uint64_t *starts = (uint64_t *)RSTRING_PTR(start), *durations = (uint64_t *)RSTRING_PTR(duration);
+    uint64_t *starts = (uint64_t *)RSTRING_PTR(start),
+             *durations = (uint64_t *)RSTRING_PTR(duration);
     uint64_t *cpus = (uint64_t *)RSTRING_PTR(cpu);
     for (size_t i = 0; i < n; i++) {
         const struct sdb_piece *piece = &c->pieces[i];
@@ -212,7 +216,8 @@ stack_at(VALUE self, VALUE thread, VALUE at)
     if (t->segment_count == 0 || instant < t->segments[0].t0 || instant > t->end) return Qnil;
     size_t i = instant == t->end ? t->segment_count - 1 : sdb_segment_find(t, instant);
     const struct sdb_segment *segment = &t->segments[i];
-    return rb_ary_new_from_args(3, UINT2NUM(segment->stack), UINT2NUM(segment->state), ULL2NUM(segment->t0));
+    return rb_ary_new_from_args(3, UINT2NUM(segment->stack), UINT2NUM(segment->state),
+                                ULL2NUM(segment->t0));
 }
 
 void

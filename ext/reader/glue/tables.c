@@ -79,9 +79,10 @@ threads(VALUE self)
     for (size_t i = 0; i < p->threads_count; i++) {
         const struct sdb_thread *t = &p->threads[i];
         uint64_t first = t->segment_count ? t->segments[0].t0 : t->end;
-        rb_ary_push(rows, rb_ary_new_from_args(9, UINT2NUM(t->ring), ULL2NUM(t->serial), UINT2NUM(t->tid),
-                                               UINT2NUM(t->flags), rb_sdb_text(p, t->name), rb_sdb_time(t->birth),
-                                               rb_sdb_time(t->death), ULL2NUM(first), ULL2NUM(t->end)));
+        rb_ary_push(rows, rb_ary_new_from_args(
+                              9, UINT2NUM(t->ring), ULL2NUM(t->serial), UINT2NUM(t->tid),
+                              UINT2NUM(t->flags), rb_sdb_text(p, t->name), rb_sdb_time(t->birth),
+                              rb_sdb_time(t->death), ULL2NUM(first), ULL2NUM(t->end)));
     }
     return rows;
 }
@@ -150,9 +151,10 @@ gcs(VALUE self)
     VALUE rows = rb_ary_new_capa((long)p->gcs_count);
     for (size_t i = 0; i < p->gcs_count; i++) {
         const struct sdb_gc_row *g = &p->gcs[i];
-        rb_ary_push(rows, rb_ary_new_from_args(8, UINT2NUM(g->ring), rb_sdb_number(g->thread), UINT2NUM(g->flags),
-                                               ULL2NUM(g->at), ULL2NUM(g->ns), ULL2NUM(g->count),
-                                               ULL2NUM(g->heap_live), ULL2NUM(g->malloc_increase)));
+        rb_ary_push(rows, rb_ary_new_from_args(8, UINT2NUM(g->ring), rb_sdb_number(g->thread),
+                                               UINT2NUM(g->flags), ULL2NUM(g->at), ULL2NUM(g->ns),
+                                               ULL2NUM(g->count), ULL2NUM(g->heap_live),
+                                               ULL2NUM(g->malloc_increase)));
     }
     return rows;
 }
@@ -164,8 +166,9 @@ memory(VALUE self)
     VALUE rows = rb_ary_new_capa((long)p->memory_count);
     for (size_t i = 0; i < p->memory_count; i++) {
         const struct sdb_memory_row *m = &p->memory[i];
-        rb_ary_push(rows, rb_ary_new_from_args(5, UINT2NUM(m->ring), ULL2NUM(m->at), ULL2NUM(m->rss),
-                                               ULL2NUM(m->cgroup), ULL2NUM(m->limit)));
+        rb_ary_push(rows,
+                    rb_ary_new_from_args(5, UINT2NUM(m->ring), ULL2NUM(m->at), ULL2NUM(m->rss),
+                                         ULL2NUM(m->cgroup), ULL2NUM(m->limit)));
     }
     return rows;
 }
@@ -200,8 +203,9 @@ marks(VALUE self)
             const struct sdb_number *n = &p->numbers[m->values_off + k];
             rb_hash_aset(numbers, rb_sdb_text(p, n->key), ULL2NUM(n->value));
         }
-        rb_ary_push(rows, rb_ary_new_from_args(5, UINT2NUM(m->ring), ULL2NUM(m->at), rb_sdb_text(p, m->text),
-                                               UINT2NUM(m->level), numbers));
+        rb_ary_push(rows,
+                    rb_ary_new_from_args(5, UINT2NUM(m->ring), ULL2NUM(m->at),
+                                         rb_sdb_text(p, m->text), UINT2NUM(m->level), numbers));
     }
     return rows;
 }

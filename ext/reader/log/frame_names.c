@@ -21,7 +21,8 @@ enum {
     WORD_BYTES = 8,
 };
 
-static const struct sdb_symbols *sorted; /* qsort has no context; set under the GVL or in a program of one thread */
+static const struct sdb_symbols
+    *sorted; /* qsort has no context; set under the GVL or in a program of one thread */
 
 static int
 by_base(const void *left, const void *right)
@@ -38,7 +39,8 @@ remember(struct sdb_frame_names *names, uint64_t iseq, uint64_t method, uint32_t
 {
     if (iseq == 0 && method == 0) return SDB_OK;
     uint32_t there = sdb_map_get(&names->by_key, iseq, method);
-    if (there != SDB_MAP_NONE && names->symbols->codes[there].code >= names->symbols->codes[index].code)
+    if (there != SDB_MAP_NONE &&
+        names->symbols->codes[there].code >= names->symbols->codes[index].code)
         return SDB_OK;
     return sdb_map_set(&names->by_key, iseq, method, index);
 }
@@ -91,7 +93,8 @@ upper_bound(const struct sdb_frame_names *names, uint64_t pc)
 static bool
 holds(const struct sdb_code *code, uint64_t pc)
 {
-    return pc - code->base <= (uint64_t)code->instruction_count * WORD_BYTES && (pc - code->base) % WORD_BYTES == 0;
+    return pc - code->base <= (uint64_t)code->instruction_count * WORD_BYTES &&
+           (pc - code->base) % WORD_BYTES == 0;
 }
 
 /* Code that holds pc; of several at one place the one with that method, else the newest. */

@@ -25,7 +25,8 @@ struct sdb_frame_names {
 enum sdb_frame_kind {
     SDB_FRAME_NAMED = 1,
     SDB_FRAME_UNNAMED = 2, /* ran for the first time too short before the kill */
-    SDB_FRAME_NONE = 3,    /* the bottom of a stack, or C's part of a block: nothing that a backtrace shows */
+    SDB_FRAME_NONE =
+        3, /* the bottom of a stack, or C's part of a block: nothing that a backtrace shows */
 };
 
 /* 0 or SDB_ERR_NOMEM. symbols must not be read further until _free. */
@@ -33,7 +34,8 @@ int sdb_frame_names_init(struct sdb_frame_names *names, const struct sdb_symbols
 void sdb_frame_names_free(struct sdb_frame_names *names);
 
 /* *code: when NAMED. *line: 0 none. */
-enum sdb_frame_kind sdb_frame_names_find(const struct sdb_frame_names *names, const struct sdb_dump_frame *frame,
+enum sdb_frame_kind sdb_frame_names_find(const struct sdb_frame_names *names,
+                                         const struct sdb_dump_frame *frame,
                                          const struct sdb_code **code, uint32_t *line);
 
 #endif

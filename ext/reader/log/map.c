@@ -14,7 +14,8 @@ static struct sdb_map_entry *
 place(struct sdb_map_entry *entries, size_t mask, uint64_t seed, uint64_t a, uint64_t b)
 {
     size_t i = sdb_map_hash(seed, a, b) & mask;
-    while (entries[i].value != SDB_MAP_NONE && !(entries[i].a == a && entries[i].b == b)) i = (i + 1) & mask;
+    while (entries[i].value != SDB_MAP_NONE && !(entries[i].a == a && entries[i].b == b))
+        i = (i + 1) & mask;
     return &entries[i];
 }
 

@@ -13,7 +13,8 @@
 
 /* Makes room for `need` elements of `size` bytes in *array, whose capacity is *capacity: at least doubling.
  * 0 or SDB_ERR_NOMEM with all as it was. New room is not cleared. */
-int sdb_grow(void *array, size_t *capacity, size_t need, size_t size) __attribute__((warn_unused_result));
+int sdb_grow(void *array, size_t *capacity, size_t need, size_t size)
+    __attribute__((warn_unused_result));
 
 struct sdb_arena_piece;
 struct sdb_arena {

@@ -47,7 +47,8 @@ range_inside(uint64_t off, uint64_t bytes, uint64_t whole)
 static int
 identity_check(const struct sdb_identity *id, uint64_t source_bytes)
 {
-    if (id->chunk_bytes < CHUNK_MIN_BYTES || id->chunk_bytes > CHUNK_MAX_BYTES) return SDB_ERR_CORRUPT;
+    if (id->chunk_bytes < CHUNK_MIN_BYTES || id->chunk_bytes > CHUNK_MAX_BYTES)
+        return SDB_ERR_CORRUPT;
     if (id->chunk_count == 0 || id->chunk_count > CHUNK_MAX_COUNT) return SDB_ERR_CORRUPT;
     if (id->chunks_off < SDB_HEADER_BYTES || id->area_a_off < SDB_HEADER_BYTES ||
         id->area_b_off < SDB_HEADER_BYTES)
@@ -76,10 +77,12 @@ identity_read(struct sdb_ring_reader *r)
     memcpy(id, pages, sizeof(*id));
     if (id->endian_tag != SDB_ENDIAN_TAG || id->major != SDB_FORMAT_MAJOR || id->word_bytes != 8)
         return SDB_ERR_VERSION;
-    if (id->text_bytes > SDB_IDENTITY_BYTES - sizeof(*id) || (size_t)got < sizeof(*id) + id->text_bytes)
+    if (id->text_bytes > SDB_IDENTITY_BYTES - sizeof(*id) ||
+        (size_t)got < sizeof(*id) + id->text_bytes)
         return SDB_ERR_CORRUPT;
     size_t proven = sizeof(*id) + id->text_bytes;
-    if (crc_without(pages, proven, offsetof(struct sdb_identity, state), offsetof(struct sdb_identity, crc)) != id->crc)
+    if (crc_without(pages, proven, offsetof(struct sdb_identity, state),
+                    offsetof(struct sdb_identity, crc)) != id->crc)
         return SDB_ERR_CORRUPT;
     r->text_bytes = id->text_bytes;
     memcpy(r->text, pages + sizeof(*id), r->text_bytes);
@@ -178,7 +181,8 @@ int
 sdb_ring_reader_refresh(struct sdb_ring_reader *r)
 {
     uint32_t state;
-    int64_t got = sdb_source_read(&r->source, offsetof(struct sdb_identity, state), &state, sizeof(state));
+    int64_t got =
+        sdb_source_read(&r->source, offsetof(struct sdb_identity, state), &state, sizeof(state));
     if (got < 0) return SDB_ERR_IO;
     if (got == sizeof(state)) r->identity.state = state;
     int err = state_page_read(r);
@@ -203,7 +207,8 @@ sdb_ring_reader_text(const struct sdb_ring_reader *r, const char *key)
     size_t key_bytes = strlen(key);
     for (size_t i = 0; i < r->text_bytes; i += strlen(r->text + i) + 1) {
         const char *entry = r->text + i;
-        if (strncmp(entry, key, key_bytes) == 0 && entry[key_bytes] == '=') return entry + key_bytes + 1;
+        if (strncmp(entry, key, key_bytes) == 0 && entry[key_bytes] == '=')
+            return entry + key_bytes + 1;
     }
     return NULL;
 }
@@ -211,12 +216,14 @@ sdb_ring_reader_text(const struct sdb_ring_reader *r, const char *key)
 int
 sdb_ring_reader_chunk(const struct sdb_ring_reader *r, size_t i, uint8_t *buffer, size_t *n)
 {
-    int64_t got = sdb_source_read(&r->source, r->chunks[i].off, buffer, (size_t)r->identity.chunk_bytes);
+    int64_t got =
+        sdb_source_read(&r->source, r->chunks[i].off, buffer, (size_t)r->identity.chunk_bytes);
     if (got < 0) return SDB_ERR_IO;
     struct sdb_area_header h;
     if ((size_t)got < sizeof(h)) return SDB_ERR_AGAIN;
     memcpy(&h, buffer, sizeof(h));
-    if (!sdb_area_header_valid(&h, SDB_CHUNK_MAGIC) || h.seq != r->chunks[i].seq) return SDB_ERR_AGAIN;
+    if (!sdb_area_header_valid(&h, SDB_CHUNK_MAGIC) || h.seq != r->chunks[i].seq)
+        return SDB_ERR_AGAIN;
     *n = (size_t)got;
     return SDB_OK;
 }
@@ -236,7 +243,8 @@ sdb_block_next(const uint8_t **at, const uint8_t *end, uint64_t seq, struct sdb_
     if (end - *at < SDB_BLOCK_HEADER_BYTES) return false;
     memcpy(&bytes, *at, 4);
     memcpy(&crc, *at + 4, 4);
-    if (bytes == 0 || bytes > SDB_BLOCK_MAX_BYTES || bytes > (size_t)(end - *at) - SDB_BLOCK_HEADER_BYTES)
+    if (bytes == 0 || bytes > SDB_BLOCK_MAX_BYTES ||
+        bytes > (size_t)(end - *at) - SDB_BLOCK_HEADER_BYTES)
         return false;
     uint8_t seed[12];
     memcpy(seed, &seq, 8);

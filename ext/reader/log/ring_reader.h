@@ -63,6 +63,7 @@ bool sdb_area_header_valid(const struct sdb_area_header *h, uint64_t magic);
 
 /* Next block at *at inside [*at, end): true with its payload, and *at moved behind it. false: the end, or
  * torn; *at stays. */
-bool sdb_block_next(const uint8_t **at, const uint8_t *end, uint64_t seq, struct sdb_bytes *payload);
+bool sdb_block_next(const uint8_t **at, const uint8_t *end, uint64_t seq,
+                    struct sdb_bytes *payload);
 
 #endif

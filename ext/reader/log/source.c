@@ -59,7 +59,8 @@ sdb_source_read(const struct sdb_source *s, uint64_t off, void *buffer, size_t n
     }
     size_t done = 0;
     while (done < n) {
-        ssize_t got = pread(s->fd, (uint8_t *)buffer + done, n - done, (off_t)(s->off + off + done));
+        ssize_t got =
+            pread(s->fd, (uint8_t *)buffer + done, n - done, (off_t)(s->off + off + done));
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return SDB_ERR_IO;
         if (got == 0) break;

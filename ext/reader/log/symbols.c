@@ -16,13 +16,15 @@ enum { WINDOW_BYTES = 256 << 10 }; /* holds any block */
 static struct sdb_bytes
 string_of(const struct sdb_symbol_place *place, uint64_t id)
 {
-    return id >= 1 && id <= place->string_count ? place->strings[id - 1] : (struct sdb_bytes){(const uint8_t *)"", 0};
+    return id >= 1 && id <= place->string_count ? place->strings[id - 1]
+                                                : (struct sdb_bytes){(const uint8_t *)"", 0};
 }
 
 static int
 string_add(struct sdb_symbols *s, struct sdb_symbol_place *place, struct sdb_bytes bytes)
 {
-    int err = sdb_grow(&place->strings, &place->string_capacity, place->string_count + 1, sizeof(*place->strings));
+    int err = sdb_grow(&place->strings, &place->string_capacity, place->string_count + 1,
+                       sizeof(*place->strings));
     if (err) return err;
     const uint8_t *copy = sdb_arena_copy(&s->arena, bytes.at, bytes.n);
     if (!copy) return SDB_ERR_NOMEM;
@@ -91,7 +93,8 @@ block_parse(struct sdb_symbols *s, struct sdb_symbol_place *place, struct sdb_by
         }
         int err = SDB_OK;
         if (type == SDB_S_STRING) err = string_add(s, place, record);
-        if (type == SDB_S_CODE) err = code_parse(s, place, (struct sdb_cursor){record.at, record.at + record.n, false});
+        if (type == SDB_S_CODE)
+            err = code_parse(s, place, (struct sdb_cursor){record.at, record.at + record.n, false});
         if (err) return err;
     }
     return SDB_OK;
@@ -114,7 +117,8 @@ area_read(struct sdb_symbols *s, const struct sdb_ring_reader *r, int which, uin
     }
     for (;;) {
         uint64_t left = r->identity.area_bytes - place->at;
-        got = sdb_source_read(&r->source, off + place->at, window, left < WINDOW_BYTES ? (size_t)left : WINDOW_BYTES);
+        got = sdb_source_read(&r->source, off + place->at, window,
+                              left < WINDOW_BYTES ? (size_t)left : WINDOW_BYTES);
         if (got < 0) return SDB_ERR_IO;
         const uint8_t *at = window, *end = window + got;
         struct sdb_bytes payload;

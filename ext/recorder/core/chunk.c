@@ -13,7 +13,8 @@
 
 enum { GIVE_UP_BYTES = 1 << 16 };
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the recorder stores its own integers as they are");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "the recorder stores its own integers as they are");
 
 void
 sdb_area_header_put(uint8_t *header, uint64_t magic, uint64_t seq, uint64_t first_ns)
@@ -115,7 +116,8 @@ write_through(struct sdb_chunk *c, struct sdb_ring_file *file, uint64_t chunk_of
 {
     int err;
 
-    if (c->written == 0) { /* the header first: then its blocks belong to it from the first one on */
+    if (c->written ==
+        0) { /* the header first: then its blocks belong to it from the first one on */
         SDB_TESTPOINT(before_chunk_header);
         err = sdb_ring_file_write(file, chunk_off, c->bytes, SDB_AREA_HEADER_BYTES);
         if (err != 0) return err;
@@ -124,7 +126,8 @@ write_through(struct sdb_chunk *c, struct sdb_ring_file *file, uint64_t chunk_of
         SDB_TESTPOINT(after_chunk_header);
     }
     SDB_TESTPOINT(before_block_write);
-    err = sdb_ring_file_write(file, chunk_off + c->written, c->bytes + c->written, c->block_off - c->written);
+    err = sdb_ring_file_write(file, chunk_off + c->written, c->bytes + c->written,
+                              c->block_off - c->written);
     if (err != 0) return err;
     SDB_TESTPOINT(after_block_write);
     c->bytes_written += c->block_off - c->written;

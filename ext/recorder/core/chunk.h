@@ -23,9 +23,9 @@ struct sdb_chunk {
     /* owner: scanner */
     uint8_t *bytes; /* SDB_CHUNK_BYTES */
     uint64_t seq;
-    uint32_t written;        /* [0, written) is on the file: 0, the header, or up to a block's start */
-    uint32_t block_off;      /* header of the open block */
-    uint32_t used;           /* end of the open block's payload */
+    uint32_t written;   /* [0, written) is on the file: 0, the header, or up to a block's start */
+    uint32_t block_off; /* header of the open block */
+    uint32_t used;      /* end of the open block's payload */
     uint32_t sealed_pending; /* blocks in [written, block_off) */
     bool dead;               /* takes no more records: a block had to be given up, or no room */
     uint64_t blocks_lost;

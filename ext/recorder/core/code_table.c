@@ -79,7 +79,8 @@ sdb_code_table_free(struct sdb_code_table *t)
 uint32_t
 sdb_code_table_find(const struct sdb_code_table *t, uint64_t iseq, uint64_t ment)
 {
-    for (uint32_t b = (uint32_t)hash_key(iseq, ment) & t->bucket_mask;; b = (b + 1) & t->bucket_mask) {
+    for (uint32_t b = (uint32_t)hash_key(iseq, ment) & t->bucket_mask;;
+         b = (b + 1) & t->bucket_mask) {
         uint32_t entry = t->buckets[b];
         if (!entry) return 0;
         const struct sdb_code *c = sdb_code_table_entry(t, entry);
@@ -202,7 +203,8 @@ sdb_code_table_drop(struct sdb_code_table *t, uint32_t entry)
     struct sdb_code *c = sdb_code_table_entry(t, entry);
     if (t->evicted_tail - sdb_load_acquire(&t->evicted_head) >= SDB_EVICTED_COUNT) return false;
     bucket_remove(t, entry);
-    sdb_store_relaxed(&t->evicted[t->evicted_tail % SDB_EVICTED_COUNT], sdb_load_relaxed(&c->named));
+    sdb_store_relaxed(&t->evicted[t->evicted_tail % SDB_EVICTED_COUNT],
+                      sdb_load_relaxed(&c->named));
     sdb_store_release(&t->evicted_tail, t->evicted_tail + 1); /* pairs with take_evicted */
     *c = (struct sdb_code){.id = t->free_list};
     t->free_list = entry;
@@ -226,7 +228,9 @@ sdb_code_table_evict(struct sdb_code_table *t, size_t keep, uint64_t protect)
         for (uint32_t i = 1; i <= t->entry_count && gone < n - keep; i++) {
             struct sdb_code *c = sdb_code_table_entry(t, i);
             uint64_t named = sdb_load_relaxed(&c->named);
-            if (!named || c->stamp >= protect || c->stamp > oldest_kept || (keep && c->stamp == oldest_kept)) continue;
+            if (!named || c->stamp >= protect || c->stamp > oldest_kept ||
+                (keep && c->stamp == oldest_kept))
+                continue;
             /* its young slot must have been collected, else next_named would meet a freed entry */
             if (!c->written) continue;
             if (!sdb_code_table_drop(t, i)) break;
@@ -238,7 +242,8 @@ sdb_code_table_evict(struct sdb_code_table *t, size_t keep, uint64_t protect)
 }
 
 void
-sdb_code_table_each_named(struct sdb_code_table *t, void (*visit)(struct sdb_code *, void *), void *data)
+sdb_code_table_each_named(struct sdb_code_table *t, void (*visit)(struct sdb_code *, void *),
+                          void *data)
 {
     for (uint32_t i = 1; i <= t->entry_count; i++) {
         struct sdb_code *c = sdb_code_table_entry(t, i);
@@ -276,8 +281,9 @@ sdb_code_table_young_named(struct sdb_code_table *t, struct sdb_named *named)
 {
     uint64_t head = t->young_head;
     struct sdb_code *c = sdb_code_table_entry(t, (uint32_t)t->young[head % SDB_YOUNG_COUNT].entry);
-    sdb_store_release(&c->named, (uint64_t)(uintptr_t)named); /* pairs with walk.c's load of named */
-    sdb_store_release(&t->young_head, head + 1);              /* pairs with next_named */
+    sdb_store_release(&c->named,
+                      (uint64_t)(uintptr_t)named); /* pairs with walk.c's load of named */
+    sdb_store_release(&t->young_head, head + 1);   /* pairs with next_named */
 }
 
 struct sdb_named *

@@ -16,7 +16,7 @@
 #include "core/symbol_area.h"
 
 enum {
-    SDB_CODE_BMETHOD = 1, /* low bit of a ment key: the frame is the define_method body itself */
+    SDB_CODE_BMETHOD = 1,   /* low bit of a ment key: the frame is the define_method body itself */
     SDB_CODE_MAX = 1 << 16, /* live entries; beyond, the least recently used half is evicted */
     SDB_YOUNG_COUNT = 1 << 14,
     SDB_EVICTED_COUNT = 1 << 16,
@@ -32,12 +32,13 @@ struct sdb_named {
 struct sdb_code {
     uint64_t iseq, ment; /* key; 0 none. ment carries SDB_CODE_BMETHOD */
     uint64_t stamp;      /* tick of the last use. owner: scanner */
-    uint64_t named;      /* shared: struct sdb_named *, stored by the symbolizer (release), 0 before */
-    uint32_t id;         /* code id in the ring; never reused. owner: scanner */
-    uint32_t written;    /* 1: in the active symbol area. owner: scanner */
+    uint64_t named;   /* shared: struct sdb_named *, stored by the symbolizer (release), 0 before */
+    uint32_t id;      /* code id in the ring; never reused. owner: scanner */
+    uint32_t written; /* 1: in the active symbol area. owner: scanner */
 };
 
-struct sdb_young { /* what the symbolizer needs of one code, copied so that it reads no entry field */
+struct
+    sdb_young { /* what the symbolizer needs of one code, copied so that it reads no entry field */
     uint64_t iseq, ment;
     uint64_t pc; /* one that was seen: proves that the address is still this iseq */
     uint64_t entry;
@@ -70,7 +71,8 @@ size_t sdb_code_table_evict(struct sdb_code_table *t, size_t keep, uint64_t prot
 /* Evicts one named entry that no stack refers to. False when the queue is full: try again later. */
 bool sdb_code_table_drop(struct sdb_code_table *t, uint32_t entry);
 /* Visits all live named entries. */
-void sdb_code_table_each_named(struct sdb_code_table *t, void (*visit)(struct sdb_code *, void *), void *data);
+void sdb_code_table_each_named(struct sdb_code_table *t, void (*visit)(struct sdb_code *, void *),
+                               void *data);
 uint32_t sdb_code_table_count(const struct sdb_code_table *t);
 uint64_t sdb_code_table_memory_bytes(const struct sdb_code_table *t);
 

@@ -49,7 +49,8 @@ sdb_event_queue_new(size_t ring_bytes)
     struct sdb_event_queue *q;
     void *memory;
 
-    if (ring_bytes < MIN_BYTES || ring_bytes > MAX_BYTES || (ring_bytes & (ring_bytes - 1)) != 0) return NULL;
+    if (ring_bytes < MIN_BYTES || ring_bytes > MAX_BYTES || (ring_bytes & (ring_bytes - 1)) != 0)
+        return NULL;
     if (posix_memalign(&memory, LINE, sizeof *q) != 0) return NULL;
     q = memory;
     memset(q, 0, sizeof *q);
@@ -87,8 +88,8 @@ sdb_event_queue_push(struct sdb_event_queue *q, uint32_t type, uint64_t at_ns, c
 }
 
 bool
-sdb_event_queue_push_keeping(struct sdb_event_queue *q, uint32_t type, uint64_t at_ns, const void *payload,
-                             size_t bytes, size_t keep)
+sdb_event_queue_push_keeping(struct sdb_event_queue *q, uint32_t type, uint64_t at_ns,
+                             const void *payload, size_t bytes, size_t keep)
 {
     uint64_t head = q->head; /* only this thread writes it */
     size_t offset = head & (q->size - 1), pad = 0, need;

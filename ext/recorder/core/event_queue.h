@@ -20,7 +20,7 @@ struct sdb_event_queue;
 struct sdb_event {
     uint32_t type;
     uint32_t bytes;
-    uint64_t at_ns; /* monotonic */
+    uint64_t at_ns;         /* monotonic */
     const uint8_t *payload; /* borrowed until _pop; in one piece, aligned to 8 */
 };
 
@@ -29,12 +29,12 @@ struct sdb_event_queue *sdb_event_queue_new(size_t ring_bytes);
 void sdb_event_queue_free(struct sdb_event_queue *q); /* accepts NULL; nobody uses it any more */
 
 /* false: dropped, because full or bytes > ring_bytes / 2 - 16. Takes about 20 ns, allocates nothing. */
-bool sdb_event_queue_push(struct sdb_event_queue *q, uint32_t type, uint64_t at_ns, const void *payload,
-                          size_t bytes);
+bool sdb_event_queue_push(struct sdb_event_queue *q, uint32_t type, uint64_t at_ns,
+                          const void *payload, size_t bytes);
 /* The same, but also false when less than `keep` bytes would be left free: so a begin that comes now cannot take the
  * room that the ends of what is open will need. keep < ring_bytes. */
-bool sdb_event_queue_push_keeping(struct sdb_event_queue *q, uint32_t type, uint64_t at_ns, const void *payload,
-                                  size_t bytes, size_t keep);
+bool sdb_event_queue_push_keeping(struct sdb_event_queue *q, uint32_t type, uint64_t at_ns,
+                                  const void *payload, size_t bytes, size_t keep);
 /* The oldest event; false when empty. */
 bool sdb_event_queue_peek(struct sdb_event_queue *q, struct sdb_event *event);
 /* Takes away the event that peek gave. */

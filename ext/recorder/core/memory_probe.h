@@ -15,7 +15,7 @@ struct sdb_memory { /* bytes; 0: not known, limit 0: none */
     uint64_t rss, cgroup_usage, cgroup_limit;
 };
 
-struct sdb_memory_probe { /* zero-filled before open. owner: scanner */
+struct sdb_memory_probe {   /* zero-filled before open. owner: scanner */
     int statm_fd, usage_fd; /* valid when open */
     bool open;
     uint64_t limit, page_bytes;

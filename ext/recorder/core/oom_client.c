@@ -39,8 +39,12 @@ send_message(const struct sockaddr_un *address, int ring_fd, struct sdb_oom_regi
         char bytes[CMSG_SPACE(sizeof(int))];
     } control;
     struct iovec data = {.iov_base = message, .iov_len = sizeof *message};
-    struct msghdr m = {.msg_name = (void *)address, .msg_namelen = sizeof *address, .msg_iov = &data,
-                       .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
+    struct msghdr m = {.msg_name = (void *)address,
+                       .msg_namelen = sizeof *address,
+                       .msg_iov = &data,
+                       .msg_iovlen = 1,
+                       .msg_control = control.bytes,
+                       .msg_controllen = sizeof control.bytes};
     int saved, fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) return -1;
 
@@ -62,8 +66,8 @@ send_message(const struct sockaddr_un *address, int ring_fd, struct sdb_oom_regi
 }
 
 int
-sdb_oom_register(struct sdb_oom_client *client, const char *path, int ring_fd, uint64_t table_address,
-                 uint64_t start_ticks, const char *service, uint64_t now_ns)
+sdb_oom_register(struct sdb_oom_client *client, const char *path, int ring_fd,
+                 uint64_t table_address, uint64_t start_ticks, const char *service, uint64_t now_ns)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct sdb_oom_register message = {

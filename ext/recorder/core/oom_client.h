@@ -14,7 +14,7 @@
 struct sdb_oom_client { /* zero-filled at start and in a forked child. owner: scanner */
     uint64_t next_ns;   /* monotonic: not before */
     uint64_t sent;      /* messages the kernel took */
-    int last_errno;     /* of the last failed attempt: ENOENT and ECONNREFUSED mean that no daemon runs */
+    int last_errno; /* of the last failed attempt: ENOENT and ECONNREFUSED mean that no daemon runs */
 };
 
 /* Sends the message when it is due: at the first call, then every ten seconds, a second after one that
@@ -25,6 +25,7 @@ struct sdb_oom_client { /* zero-filled at start and in a forked child. owner: sc
  * identity. service: NUL-terminated, may be NULL.
  * 1 sent, 0 not due, SDB_ERR_IO (last_errno; nothing to do but go on), SDB_ERR_INVALID (path too long). */
 int sdb_oom_register(struct sdb_oom_client *client, const char *path, int ring_fd,
-                     uint64_t table_address, uint64_t start_ticks, const char *service, uint64_t now_ns);
+                     uint64_t table_address, uint64_t start_ticks, const char *service,
+                     uint64_t now_ns);
 
 #endif

@@ -25,7 +25,7 @@ struct sdb_open_span {
 
 struct sdb_open_spans;
 
-struct sdb_open_spans *sdb_open_spans_new(void); /* NULL when out of memory */
+struct sdb_open_spans *sdb_open_spans_new(void);    /* NULL when out of memory */
 void sdb_open_spans_free(struct sdb_open_spans *t); /* accepts NULL */
 
 /* Adds a copy (`room` is ignored). False when it is there already, the table is full, or memory is out. */

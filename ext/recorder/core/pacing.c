@@ -25,7 +25,8 @@ sdb_pacing_next(struct sdb_pacing *p, uint64_t now_ns)
     p->deadline_ns += p->interval_ns;
     if (p->deadline_ns <= now_ns) {
         /* keep the grid, skip what was missed: a burst would cost the app most when it is busiest */
-        p->deadline_ns += (now_ns - p->deadline_ns) / p->interval_ns * p->interval_ns + p->interval_ns;
+        p->deadline_ns +=
+            (now_ns - p->deadline_ns) / p->interval_ns * p->interval_ns + p->interval_ns;
     }
     return p->deadline_ns;
 }
@@ -57,7 +58,8 @@ sdb_pacing_govern(struct sdb_pacing *p, uint64_t cpu_ns, uint64_t displaced, uin
     uint64_t ppm = cost * 1000000 / span;
     uint32_t step = p->step;
     if (ppm > p->max_cpu_ppm && step < SDB_INTERVAL_STEPS_MAX) step++;
-    else if (step > 0 && ppm * 5 < p->max_cpu_ppm * 2) step--; /* halving the interval may double the cost */
+    else if (step > 0 && ppm * 5 < p->max_cpu_ppm * 2)
+        step--; /* halving the interval may double the cost */
     if (step == p->step) return false;
     p->step = step;
     p->interval_ns = p->nominal_ns << step;

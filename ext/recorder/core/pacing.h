@@ -12,7 +12,8 @@
 #include <stdint.h>
 
 enum {
-    SDB_DISPLACED_NS = 35000, /* what a tick on the app's core costs it beyond the scanner's own CPU; measured by
+    SDB_DISPLACED_NS =
+        35000, /* what a tick on the app's core costs it beyond the scanner's own CPU; measured by
                                  `sdb doctor` (core/tick_cost.c), this is the default of a virtual machine */
     SDB_GOVERNOR_SECONDS = 10,
     SDB_INTERVAL_STEPS_MAX = 5, /* nominal interval x 32 */
@@ -20,16 +21,17 @@ enum {
 
 struct sdb_pacing {
     uint64_t nominal_ns, interval_ns, deadline_ns;
-    uint64_t max_cpu_ppm; /* of one core; 0: no governor */
-    uint64_t displaced_ns; /* cost of one displaced tick */
-    uint32_t step;         /* interval = nominal << step */
+    uint64_t max_cpu_ppm;                   /* of one core; 0: no governor */
+    uint64_t displaced_ns;                  /* cost of one displaced tick */
+    uint32_t step;                          /* interval = nominal << step */
     uint64_t cost_ns[SDB_GOVERNOR_SECONDS]; /* of the last seconds */
     uint64_t span_ns[SDB_GOVERNOR_SECONDS];
     uint32_t second;
     uint64_t last_cpu_ns, last_displaced, last_at_ns;
 };
 
-void sdb_pacing_init(struct sdb_pacing *p, uint64_t interval_ns, uint64_t max_cpu_ppm, uint64_t now_ns);
+void sdb_pacing_init(struct sdb_pacing *p, uint64_t interval_ns, uint64_t max_cpu_ppm,
+                     uint64_t now_ns);
 /* Deadline of the next tick. Never in the past: missed ticks are not made up for. */
 uint64_t sdb_pacing_next(struct sdb_pacing *p, uint64_t now_ns);
 /* True when a tick that begins now is late by more than half an interval. */

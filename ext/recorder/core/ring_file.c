@@ -31,11 +31,23 @@ static int
 error_of(int number)
 {
     switch (number) {
-      case ENOSPC: case EDQUOT: case EFBIG: return SDB_ERR_NOSPC;
-      case EACCES: case EPERM: case EROFS: case ENOTDIR: case ELOOP: case ENOENT: return SDB_ERR_ACCESS;
-      case ENAMETOOLONG: return SDB_ERR_INVALID;
-      case ENOMEM: return SDB_ERR_NOMEM;
-      default: return SDB_ERR_IO;
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+        return SDB_ERR_NOSPC;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+    case ENOTDIR:
+    case ELOOP:
+    case ENOENT:
+        return SDB_ERR_ACCESS;
+    case ENAMETOOLONG:
+        return SDB_ERR_INVALID;
+    case ENOMEM:
+        return SDB_ERR_NOMEM;
+    default:
+        return SDB_ERR_IO;
     }
 }
 
@@ -132,7 +144,8 @@ random_word(void)
     uint64_t word;
 
     if (getrandom(&word, sizeof word, GRND_NONBLOCK) == (ssize_t)sizeof word) return word;
-    return sdb_monotonic_ns() * 0x9e3779b97f4a7c15ull ^ (uint64_t)getpid(); /* O_EXCL finds clashes */
+    return sdb_monotonic_ns() * 0x9e3779b97f4a7c15ull ^
+           (uint64_t)getpid(); /* O_EXCL finds clashes */
 }
 
 /* A reader that asks whether we live holds a shared lock for a moment: hence some tries. */
@@ -210,7 +223,8 @@ create_locked_down(struct sdb_ring_file *f, const struct sdb_ring_config *config
     sdb_identity_fill(&f->identity, pages, config);
     do {
         snprintf(name, sizeof name, "%u-%llu-%016llx.sdb", f->identity.pid,
-                 (unsigned long long)f->identity.process_start_ticks, (unsigned long long)random_word());
+                 (unsigned long long)f->identity.process_start_ticks,
+                 (unsigned long long)random_word());
         f->fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     } while (f->fd < 0 && (errno == EEXIST || errno == EINTR));
     if (f->fd < 0) {

@@ -14,13 +14,14 @@
 enum { SDB_PATH_MAX = 1024 };
 
 struct sdb_ring_config {
-    const char *dir;       /* created 0700 when absent (one level and its parents); else must be ours */
-    uint64_t ring_bytes;   /* whole file; rounded down to whole chunks; >= SDB_RING_MIN_BYTES */
+    const char *dir; /* created 0700 when absent (one level and its parents); else must be ours */
+    uint64_t ring_bytes; /* whole file; rounded down to whole chunks; >= SDB_RING_MIN_BYTES */
     uint64_t interval_ns;
-    uint32_t flags;        /* SDB_FLAG_* */
-    const char *text;      /* NUL-separated "key=value" strings (ruby=, gem=, service=, tag.x=, parent_ring=) */
+    uint32_t flags; /* SDB_FLAG_* */
+    const char
+        *text; /* NUL-separated "key=value" strings (ruby=, gem=, service=, tag.x=, parent_ring=) */
     size_t text_bytes;
-    uint64_t keep_files;   /* retention: dead rings kept in dir, newest first */
+    uint64_t keep_files; /* retention: dead rings kept in dir, newest first */
     /* zero of rel times and CLOCK_REALTIME at that moment: those the writer was made with; 0: now */
     uint64_t start_monotonic_ns, start_realtime_ns;
 };

@@ -200,6 +200,7 @@ sdb_identity_check(const uint8_t *pages, size_t n)
     memcpy(&id, pages, sizeof id);
     if (id.magic != SDB_MAGIC) return SDB_ERR_NOT_RING;
     if (id.endian_tag != SDB_ENDIAN_TAG || id.major != SDB_FORMAT_MAJOR) return SDB_ERR_VERSION;
-    if (id.text_bytes > n - sizeof id || id.text_bytes > SDB_IDENTITY_BYTES - sizeof id) return SDB_ERR_CORRUPT;
+    if (id.text_bytes > n - sizeof id || id.text_bytes > SDB_IDENTITY_BYTES - sizeof id)
+        return SDB_ERR_CORRUPT;
     return identity_crc(pages, id.text_bytes) == id.crc ? 0 : SDB_ERR_CORRUPT;
 }

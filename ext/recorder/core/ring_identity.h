@@ -17,7 +17,8 @@ int sdb_identity_layout(struct sdb_identity *id, uint64_t ring_bytes);
 /* Everything else of the identity (state CREATING) and the text into `pages`, SDB_IDENTITY_BYTES long;
  * *id becomes the copy of its fixed part. The layout in *id must be there already. What /proc does not
  * give stays 0. */
-void sdb_identity_fill(struct sdb_identity *id, uint8_t *pages, const struct sdb_ring_config *config);
+void sdb_identity_fill(struct sdb_identity *id, uint8_t *pages,
+                       const struct sdb_ring_config *config);
 
 /* 0 when `pages` (n bytes from the start of a file) begin with an intact identity of this major version, else
  * SDB_ERR_NOT_RING, _VERSION, _CORRUPT. */

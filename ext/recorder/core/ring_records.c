@@ -10,7 +10,11 @@
 #include "live_table.h"
 #include "varint.h"
 
-enum { SIZED_LIMIT_BYTES = SDB_BLOCK_MAX_BYTES - 16, STRING_MAX_BYTES = 1024, NAME_MAX_BYTES = 256 };
+enum {
+    SIZED_LIMIT_BYTES = SDB_BLOCK_MAX_BYTES - 16,
+    STRING_MAX_BYTES = 1024,
+    NAME_MAX_BYTES = 256
+};
 
 static uint64_t
 rel_ns(const struct sdb_ring_writer *w, uint64_t monotonic_ns)
@@ -21,13 +25,15 @@ rel_ns(const struct sdb_ring_writer *w, uint64_t monotonic_ns)
 /* ---- nodes ---- */
 
 uint32_t
-sdb_ring_writer_find_node(const struct sdb_ring_writer *w, uint32_t parent, uint32_t code, uint64_t where)
+sdb_ring_writer_find_node(const struct sdb_ring_writer *w, uint32_t parent, uint32_t code,
+                          uint64_t where)
 {
     return sdb_stack_tree_find(&w->tree, parent, code, where);
 }
 
 uint32_t
-sdb_ring_writer_node(struct sdb_ring_writer *w, uint32_t parent, uint32_t code, uint64_t where, bool *is_new)
+sdb_ring_writer_node(struct sdb_ring_writer *w, uint32_t parent, uint32_t code, uint64_t where,
+                     bool *is_new)
 {
     uint32_t id = sdb_stack_tree_find(&w->tree, parent, code, where);
     bool added = false;
@@ -116,8 +122,8 @@ step_us(uint64_t *last_us, uint64_t total_ns)
 }
 
 void
-sdb_ring_writer_thread_end(struct sdb_ring_writer *w, uint32_t slot, uint64_t serial, uint64_t end_ns,
-                           const struct sdb_sample *totals)
+sdb_ring_writer_thread_end(struct sdb_ring_writer *w, uint32_t slot, uint64_t serial,
+                           uint64_t end_ns, const struct sdb_sample *totals)
 {
     struct sdb_slot_last *last = slot_last(w, slot);
     uint8_t payload[7 * SDB_VARINT_MAX], *p = payload;
@@ -214,7 +220,8 @@ sdb_ring_writer_interval(struct sdb_ring_writer *w, uint64_t interval_ns)
     uint64_t us = interval_ns < 1000 ? 1 : interval_ns / 1000;
     uint8_t *p;
 
-    w->interval_us = us; /* also when dropped: the next chunk begins with it, and this one is over */
+    w->interval_us =
+        us; /* also when dropped: the next chunk begins with it, and this one is over */
     if (!w->begun) return;
     p = sdb_ring_writer_room(w, 1 + SDB_VARINT_MAX);
     if (p == NULL) return;
@@ -233,7 +240,8 @@ sdb_ring_writer_clock(struct sdb_ring_writer *w, uint64_t monotonic_ns, uint64_t
 }
 
 void
-sdb_ring_writer_sized(struct sdb_ring_writer *w, enum sdb_record type, const void *payload, size_t bytes)
+sdb_ring_writer_sized(struct sdb_ring_writer *w, enum sdb_record type, const void *payload,
+                      size_t bytes)
 {
     uint8_t *p;
 

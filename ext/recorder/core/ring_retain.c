@@ -121,7 +121,8 @@ sdb_ring_file_retain(const char *path, uint64_t keep_files)
     n = collect(dir, &list);
     for (size_t i = keep_files < n ? (size_t)keep_files : n; i < n; i++) {
         uint64_t born_ns;
-        int fd = open_dead(dirfd(dir), list[i].name, &born_ns); /* asked again, and locked this time */
+        int fd =
+            open_dead(dirfd(dir), list[i].name, &born_ns); /* asked again, and locked this time */
 
         if (fd < 0) continue;
         if (unlinkat(dirfd(dir), list[i].name, 0) == 0) removed++;

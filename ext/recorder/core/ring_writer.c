@@ -19,8 +19,9 @@
 #include "varint.h"
 
 enum {
-    TICK_MARGIN_BYTES = 1 << 16,   /* a tick begins a new chunk when less is left */
-    RESERVE_MARGIN_BYTES = 1 << 14, /* kept on top of a reservation: for records that nobody reserves for */
+    TICK_MARGIN_BYTES = 1 << 16, /* a tick begins a new chunk when less is left */
+    RESERVE_MARGIN_BYTES =
+        1 << 14, /* kept on top of a reservation: for records that nobody reserves for */
     WINDOW_BYTES = 1 << 18,
     WINDOW_STEP_BYTES = 3 << 16, /* the window moves when this much of it is written */
 };
@@ -85,7 +86,8 @@ sdb_ring_writer_begin_chunk(struct sdb_ring_writer *w, uint64_t seq)
 static void
 next_chunk(struct sdb_ring_writer *w)
 {
-    if (w->file != NULL) sdb_chunk_write(&w->chunk, w->file); /* its last try; begin counts what is lost */
+    if (w->file != NULL)
+        sdb_chunk_write(&w->chunk, w->file); /* its last try; begin counts what is lost */
     sdb_ring_writer_begin_chunk(w, w->chunk.seq + 1);
 }
 
@@ -107,7 +109,8 @@ sdb_ring_writer_tick(struct sdb_ring_writer *w, uint64_t now_ns)
     int64_t deviation;
     uint8_t *p;
 
-    if (w->begun && us <= w->tick_us) us = w->tick_us + 1; /* two ticks in one us: keep them apart */
+    if (w->begun && us <= w->tick_us)
+        us = w->tick_us + 1; /* two ticks in one us: keep them apart */
     deviation = (int64_t)(us - w->tick_us) - (int64_t)w->interval_us;
     w->tick_us = us;
     if (!w->begun) {
@@ -141,7 +144,8 @@ static void
 move_window(struct sdb_ring_writer *w)
 {
     const struct sdb_identity *id = &w->file->identity;
-    uint64_t at = id->chunks_off + w->chunk.seq % id->chunk_count * SDB_CHUNK_BYTES + w->chunk.written;
+    uint64_t at =
+        id->chunks_off + w->chunk.seq % id->chunk_count * SDB_CHUNK_BYTES + w->chunk.written;
 
     if (w->window_off != 0 && at < w->window_off) return;
     sdb_ring_file_keep_resident(w->file, at, WINDOW_BYTES);
@@ -179,14 +183,15 @@ sdb_ring_writer_pending_view(struct sdb_ring_writer *w, const uint8_t **bytes, u
         memcpy(c->bytes + c->block_off, &open, sizeof open);
     }
     *bytes = c->bytes + c->written;
-    *file_off = w->file->identity.chunks_off + c->seq % w->file->identity.chunk_count * SDB_CHUNK_BYTES +
-                c->written;
+    *file_off = w->file->identity.chunks_off +
+                c->seq % w->file->identity.chunk_count * SDB_CHUNK_BYTES + c->written;
     return n;
 }
 
 int
-sdb_ring_writer_state(struct sdb_ring_writer *w, enum sdb_ring_state state, const uint64_t *counters,
-                      const char *reason, uint64_t now_ns, uint64_t realtime_ns)
+sdb_ring_writer_state(struct sdb_ring_writer *w, enum sdb_ring_state state,
+                      const uint64_t *counters, const char *reason, uint64_t now_ns,
+                      uint64_t realtime_ns)
 {
     struct sdb_state_page *page = &w->state_page;
     uint64_t seq = w->state_seq + 1;
@@ -207,7 +212,8 @@ sdb_ring_writer_state(struct sdb_ring_writer *w, enum sdb_ring_state state, cons
     }
     page->crc = sdb_crc32c(0, page, sizeof *page);
     SDB_TESTPOINT(before_state_write);
-    err = sdb_ring_file_write(w->file, seq & 1 ? SDB_STATE_A_OFF : SDB_STATE_B_OFF, page, sizeof *page);
+    err = sdb_ring_file_write(w->file, seq & 1 ? SDB_STATE_A_OFF : SDB_STATE_B_OFF, page,
+                              sizeof *page);
     if (err == 0) w->state_seq = seq; /* else the same page again: the other one is still whole */
     return err;
 }

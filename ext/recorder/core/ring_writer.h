@@ -23,14 +23,16 @@ struct sdb_ring_writer;
 
 struct sdb_sample {
     uint32_t slot;
-    uint32_t node;         /* of this chunk; 0 is the empty stack */
-    uint32_t state;        /* enum sdb_thread_state */
-    uint32_t more;         /* SDB_MORE_TORN_TOP | _TRUNCATED | _NO_STACK; GC and AGE are set by the writer */
-    uint64_t cpu_ns;       /* these are totals since birth_ns of the slot's THREAD record (its serial's */
-    uint64_t wait_ns;      /*   first one); the writer keeps the last and rounds so that no error adds up */
+    uint32_t node;  /* of this chunk; 0 is the empty stack */
+    uint32_t state; /* enum sdb_thread_state */
+    uint32_t
+        more; /* SDB_MORE_TORN_TOP | _TRUNCATED | _NO_STACK; GC and AGE are set by the writer */
+    uint64_t cpu_ns; /* these are totals since birth_ns of the slot's THREAD record (its serial's */
+    uint64_t
+        wait_ns; /*   first one); the writer keeps the last and rounds so that no error adds up */
     uint64_t blocked_ns;
     uint64_t gc_ns;
-    uint64_t age_ns;       /* of the present state; written when has_age */
+    uint64_t age_ns; /* of the present state; written when has_age */
     bool has_age;
 };
 
@@ -47,7 +49,8 @@ struct sdb_thread_record {
 /* start_ns: CLOCK_MONOTONIC, zero of rel times. interval_ns: nominal. NULL when out of memory. */
 struct sdb_ring_writer *sdb_ring_writer_new(uint64_t start_ns, uint64_t interval_ns);
 void sdb_ring_writer_free(struct sdb_ring_writer *w); /* accepts NULL; does not close the file */
-void sdb_ring_writer_attach(struct sdb_ring_writer *w, struct sdb_ring_file *file); /* borrowed until free */
+void sdb_ring_writer_attach(struct sdb_ring_writer *w,
+                            struct sdb_ring_file *file); /* borrowed until free */
 
 /* Seq of the active chunk. It changes only inside _tick and _reserve; then all node ids and per-slot state
  * of the old chunk are void and the caller repeats THREAD, open SPAN_BEGIN and one SAMPLE per live thread
@@ -63,8 +66,8 @@ void sdb_ring_writer_tick(struct sdb_ring_writer *w, uint64_t now_ns);
 void sdb_ring_writer_reserve(struct sdb_ring_writer *w, size_t bytes);
 
 /* Node of (parent, code, where) in this chunk; written when new. *is_new (may be NULL) tells. */
-uint32_t sdb_ring_writer_node(struct sdb_ring_writer *w, uint32_t parent, uint32_t code, uint64_t where,
-                              bool *is_new);
+uint32_t sdb_ring_writer_node(struct sdb_ring_writer *w, uint32_t parent, uint32_t code,
+                              uint64_t where, bool *is_new);
 /* As above but only looks: 0 when absent (and parent/code/where is not the root). */
 uint32_t sdb_ring_writer_find_node(const struct sdb_ring_writer *w, uint32_t parent, uint32_t code,
                                    uint64_t where);
@@ -72,8 +75,8 @@ uint32_t sdb_ring_writer_find_node(const struct sdb_ring_writer *w, uint32_t par
 void sdb_ring_writer_sample(struct sdb_ring_writer *w, const struct sdb_sample *s);
 void sdb_ring_writer_thread(struct sdb_ring_writer *w, const struct sdb_thread_record *t);
 /* totals: as in a sample, up to end_ns; only its times count. NULL: not known. */
-void sdb_ring_writer_thread_end(struct sdb_ring_writer *w, uint32_t slot, uint64_t serial, uint64_t end_ns,
-                                const struct sdb_sample *totals);
+void sdb_ring_writer_thread_end(struct sdb_ring_writer *w, uint32_t slot, uint64_t serial,
+                                uint64_t end_ns, const struct sdb_sample *totals);
 /* _park: when going to park. _gap: before the tick that ends it. */
 void sdb_ring_writer_park(struct sdb_ring_writer *w);
 void sdb_ring_writer_gap(struct sdb_ring_writer *w, uint64_t gap_ns, enum sdb_gap reason);
@@ -100,14 +103,17 @@ size_t sdb_ring_writer_pending(const struct sdb_ring_writer *w);
  * then the chunk's start), else with a block. The last block is open: its header holds the length so far and
  * crc 0, and a copier computes the crc (FORMAT.md, blocks) to make it a whole block. For the OOM hook: the
  * scanner publishes the three at the end of each tick and after each flush (live_table.h). */
-size_t sdb_ring_writer_pending_view(struct sdb_ring_writer *w, const uint8_t **bytes, uint64_t *file_off);
+size_t sdb_ring_writer_pending_view(struct sdb_ring_writer *w, const uint8_t **bytes,
+                                    uint64_t *file_off);
 /* Writes a state page (alternating A/B). counters: SDB_COUNTER_COUNT values; reason may be NULL. */
-int sdb_ring_writer_state(struct sdb_ring_writer *w, enum sdb_ring_state state, const uint64_t *counters,
-                          const char *reason, uint64_t now_ns, uint64_t realtime_ns);
+int sdb_ring_writer_state(struct sdb_ring_writer *w, enum sdb_ring_state state,
+                          const uint64_t *counters, const char *reason, uint64_t now_ns,
+                          uint64_t realtime_ns);
 
 uint64_t sdb_ring_writer_bytes_written(const struct sdb_ring_writer *w);
 uint64_t sdb_ring_writer_blocks_lost(const struct sdb_ring_writer *w);
-uint64_t sdb_ring_writer_records_dropped(const struct sdb_ring_writer *w); /* no room, no memory, too long */
+uint64_t
+sdb_ring_writer_records_dropped(const struct sdb_ring_writer *w); /* no room, no memory, too long */
 uint64_t sdb_ring_writer_sample_records(const struct sdb_ring_writer *w);
 uint64_t sdb_ring_writer_memory_bytes(const struct sdb_ring_writer *w);
 /* Oldest chunk seq that is still whole on the file, 0 when none was overwritten. */

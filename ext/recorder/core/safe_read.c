@@ -76,7 +76,8 @@ sdb_safe_read_probe(void)
     } else {
         word = 0;
         reader.mem_fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
-        if (reader.mem_fd >= 0 && mem_read(&word, (uintptr_t)&known, sizeof word) && word == known) {
+        if (reader.mem_fd >= 0 && mem_read(&word, (uintptr_t)&known, sizeof word) &&
+            word == known) {
             way = SDB_SAFE_READ_MEM;
         } else if (reader.mem_fd >= 0) {
             close(reader.mem_fd);
@@ -97,9 +98,12 @@ const char *
 sdb_safe_read_way_name(void)
 {
     switch (sdb_safe_read_way()) {
-      case SDB_SAFE_READ_VM: return "process_vm_readv";
-      case SDB_SAFE_READ_MEM: return "/proc/self/mem";
-      case SDB_SAFE_READ_NONE: break;
+    case SDB_SAFE_READ_VM:
+        return "process_vm_readv";
+    case SDB_SAFE_READ_MEM:
+        return "/proc/self/mem";
+    case SDB_SAFE_READ_NONE:
+        break;
     }
     return "none";
 }
@@ -109,9 +113,12 @@ sdb_safe_read(void *dst, uint64_t src, size_t n)
 {
     if (n == 0) return 0;
     switch (sdb_safe_read_way()) {
-      case SDB_SAFE_READ_VM: return vm_read(dst, src, n) ? 0 : SDB_ERR_IO;
-      case SDB_SAFE_READ_MEM: return mem_read(dst, src, n) ? 0 : SDB_ERR_IO;
-      case SDB_SAFE_READ_NONE: break;
+    case SDB_SAFE_READ_VM:
+        return vm_read(dst, src, n) ? 0 : SDB_ERR_IO;
+    case SDB_SAFE_READ_MEM:
+        return mem_read(dst, src, n) ? 0 : SDB_ERR_IO;
+    case SDB_SAFE_READ_NONE:
+        break;
     }
     return SDB_ERR_UNSUPPORTED;
 }
@@ -158,7 +165,8 @@ sdb_safe_readv(struct sdb_safe_piece *pieces, unsigned count)
     if (way == SDB_SAFE_READ_VM) {
         for (unsigned at = 0; at < count;) at = vm_read_from(pieces, at, count);
     } else {
-        for (unsigned i = 0; i < count; i++) pieces[i].err = sdb_safe_read(pieces[i].dst, pieces[i].src, pieces[i].bytes);
+        for (unsigned i = 0; i < count; i++)
+            pieces[i].err = sdb_safe_read(pieces[i].dst, pieces[i].src, pieces[i].bytes);
     }
     for (unsigned i = 0; i < count; i++) good += pieces[i].err == 0;
     return good;

@@ -12,9 +12,9 @@
 #include <stdint.h>
 
 enum sdb_safe_read_way {
-    SDB_SAFE_READ_NONE = 0,  /* a sandbox forbids both: all reads fail with SDB_ERR_UNSUPPORTED */
-    SDB_SAFE_READ_VM = 1,    /* process_vm_readv on ourselves: needs no privilege */
-    SDB_SAFE_READ_MEM = 2,   /* pread of /proc/self/mem */
+    SDB_SAFE_READ_NONE = 0, /* a sandbox forbids both: all reads fail with SDB_ERR_UNSUPPORTED */
+    SDB_SAFE_READ_VM = 1,   /* process_vm_readv on ourselves: needs no privilege */
+    SDB_SAFE_READ_MEM = 2,  /* pread of /proc/self/mem */
 };
 
 enum { SDB_SAFE_PIECES_MAX = 16 };

@@ -94,7 +94,8 @@ sdb_stack_tree_find(const struct sdb_stack_tree *t, uint32_t parent, uint32_t co
 }
 
 uint32_t
-sdb_stack_tree_add(struct sdb_stack_tree *t, uint32_t parent, uint32_t code, uint64_t where, bool *is_new)
+sdb_stack_tree_add(struct sdb_stack_tree *t, uint32_t parent, uint32_t code, uint64_t where,
+                   bool *is_new)
 {
     struct sdb_tree_entry *e = slot_of(t, parent, code, where);
 
@@ -104,8 +105,11 @@ sdb_stack_tree_add(struct sdb_stack_tree *t, uint32_t parent, uint32_t code, uin
         if (!grow(t)) return 0;
         e = slot_of(t, parent, code, where);
     }
-    *e = (struct sdb_tree_entry){
-        .where = where, .parent = parent, .code = code, .id = ++t->count, .generation = t->generation};
+    *e = (struct sdb_tree_entry){.where = where,
+                                 .parent = parent,
+                                 .code = code,
+                                 .id = ++t->count,
+                                 .generation = t->generation};
     *is_new = true;
     return e->id;
 }

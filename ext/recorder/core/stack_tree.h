@@ -33,9 +33,10 @@ void sdb_stack_tree_free(struct sdb_stack_tree *t);
 void sdb_stack_tree_reset(struct sdb_stack_tree *t);
 
 /* Id, or 0 when absent. */
-uint32_t sdb_stack_tree_find(const struct sdb_stack_tree *t, uint32_t parent, uint32_t code, uint64_t where);
+uint32_t sdb_stack_tree_find(const struct sdb_stack_tree *t, uint32_t parent, uint32_t code,
+                             uint64_t where);
 /* Id, added with the next id when absent (*is_new); 0 when the table would have to grow and cannot. */
-uint32_t sdb_stack_tree_add(struct sdb_stack_tree *t, uint32_t parent, uint32_t code, uint64_t where,
-                            bool *is_new);
+uint32_t sdb_stack_tree_add(struct sdb_stack_tree *t, uint32_t parent, uint32_t code,
+                            uint64_t where, bool *is_new);
 
 #endif

@@ -47,7 +47,8 @@ slot_of(const struct sdb_string_table *t, uint32_t hash, const void *s, size_t b
         struct sdb_string_entry *e = &t->entries[i];
 
         if (e->id == 0) return e;
-        if (e->hash == hash && e->bytes == bytes && memcmp(t->bytes + e->off, s, bytes) == 0) return e;
+        if (e->hash == hash && e->bytes == bytes && memcmp(t->bytes + e->off, s, bytes) == 0)
+            return e;
     }
 }
 
@@ -125,6 +126,7 @@ sdb_utf8_cut(const char *s, size_t bytes, size_t limit)
     size_t n = limit;
 
     if (bytes <= limit) return bytes;
-    while (n > 0 && limit - n < 3 && ((uint8_t)s[n] & 0xc0) == 0x80) n--; /* s[n] would be cut off */
+    while (n > 0 && limit - n < 3 && ((uint8_t)s[n] & 0xc0) == 0x80)
+        n--;                                           /* s[n] would be cut off */
     return ((uint8_t)s[n] & 0xc0) == 0x80 ? limit : n; /* not UTF-8 at all: cut where we are */
 }

@@ -171,8 +171,8 @@ put_line_runs(uint8_t *p, const struct sdb_symbol *symbol)
 
 /* The payload of a CODE record at p. */
 static uint8_t *
-put_code(uint8_t *p, uint32_t code, const struct sdb_symbol *symbol, uint32_t path, uint32_t class_id,
-         size_t name_bytes)
+put_code(uint8_t *p, uint32_t code, const struct sdb_symbol *symbol, uint32_t path,
+         uint32_t class_id, size_t name_bytes)
 {
     p = sdb_varint_put(p, code);
     p = sdb_varint_put(p, symbol->kind);
@@ -227,7 +227,8 @@ sdb_symbol_area_append(struct sdb_symbol_area *a, uint32_t code, const struct sd
 
     path = coming_id(a, symbol->path, path_n, &next_id, &new_path);
     class_id = coming_id(a, symbol->class_name, class_n, &next_id, &new_class);
-    if (new_path && new_class && path_n == class_n && memcmp(symbol->path, symbol->class_name, path_n) == 0) {
+    if (new_path && new_class && path_n == class_n &&
+        memcmp(symbol->path, symbol->class_name, path_n) == 0) {
         class_id = path;
         new_class = false;
     }
@@ -242,7 +243,8 @@ sdb_symbol_area_append(struct sdb_symbol_area *a, uint32_t code, const struct sd
         put_record(a, SDB_S_STRING, symbol->path, path_n);
     }
     if (new_class) {
-        if (sdb_string_table_add(&a->strings, symbol->class_name, class_n) == 0) return SDB_ERR_NOMEM;
+        if (sdb_string_table_add(&a->strings, symbol->class_name, class_n) == 0)
+            return SDB_ERR_NOMEM;
         put_record(a, SDB_S_STRING, symbol->class_name, class_n);
     }
     put_record(a, SDB_S_CODE, a->scratch, payload);

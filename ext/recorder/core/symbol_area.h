@@ -30,8 +30,8 @@ struct sdb_symbol {
     uint32_t first_line;        /* 0 none */
     uint32_t name_bytes, path_bytes, class_bytes;
     uint32_t line_run_count;
-    const char *name; /* UTF-8, qualified: "block in Foo#bar" */
-    const char *path; /* "" for C */
+    const char *name;       /* UTF-8, qualified: "block in Foo#bar" */
+    const char *path;       /* "" for C */
     const char *class_name; /* "" none */
     const struct sdb_line_run *line_runs;
     /* addresses it was named from, 0 none: keys for stacks that a dump holds as addresses */
@@ -46,7 +46,8 @@ void sdb_symbol_area_attach(struct sdb_symbol_area *a, struct sdb_ring_file *fil
  * chunk uses, calls _switch and appends the rest again (what is still FULL then stays unnamed). Names,
  * paths and classes over 4096 bytes are cut at a UTF-8 boundary, line runs over 4096 are cut; runs are in
  * order of index. NULL is allowed for a text of 0 bytes. */
-int sdb_symbol_area_append(struct sdb_symbol_area *a, uint32_t code, const struct sdb_symbol *symbol);
+int sdb_symbol_area_append(struct sdb_symbol_area *a, uint32_t code,
+                           const struct sdb_symbol *symbol);
 /* Next generation, in the other area. Flushes first; what cannot be written is dropped. */
 void sdb_symbol_area_switch(struct sdb_symbol_area *a);
 /* Writes what is pending. 0 or a negative error; then the bytes stay for the next flush. */

@@ -70,8 +70,7 @@ tick(void *argument)
     stay_on(b->tick_cpu); /* the spinner reports a cpu that we may not use */
     prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
     for (;;) {
-        while (sem_wait(&b->wake) != 0) {
-        }
+        while (sem_wait(&b->wake) != 0) {}
         if (sdb_load_acquire(&b->stop)) {
             break;
         }
@@ -106,7 +105,8 @@ static struct slice
 spin_slice(struct bench *b, bool with)
 {
     struct slice result;
-    uint64_t units = 0, cpu, wall = clock_ns(CLOCK_MONOTONIC), begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    uint64_t units = 0, cpu, wall = clock_ns(CLOCK_MONOTONIC),
+             begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     uint32_t before = sdb_load_relaxed(&b->ticks);
     uint64_t switches = preemptions();
     volatile uint64_t sum = 0;
@@ -129,7 +129,8 @@ spin_slice(struct bench *b, bool with)
     result.ticks = (double)ticks * (double)cpu / (double)wall;
     if (with) {
         sdb_store_release(&b->on, 0);
-        struct timespec settle = {0, 2 * SDB_TICK_COST_INTERVAL_NS}; /* the tick that is still due */
+        struct timespec settle = {0,
+                                  2 * SDB_TICK_COST_INTERVAL_NS}; /* the tick that is still due */
         nanosleep(&settle, NULL);
     }
     return result;
@@ -141,22 +142,24 @@ spin(void *argument)
     struct bench *b = argument;
     b->err = stay_on(b->spin_cpu) ? 0 : SDB_ERR_UNSUPPORTED;
     spin_slice(b, false); /* warms up */
-    for (unsigned i = 0; i < b->pairs && !b->err && clock_ns(CLOCK_MONOTONIC) < b->deadline_ns; i++) {
+    for (unsigned i = 0; i < b->pairs && !b->err && clock_ns(CLOCK_MONOTONIC) < b->deadline_ns;
+         i++) {
         struct slice without, with;
         if (i % 2) { /* A B, B A, ... */
             with = spin_slice(b, true);
             without = spin_slice(b, false);
-        }
-        else {
+        } else {
             without = spin_slice(b, false);
             with = spin_slice(b, true);
         }
         if (with.ticks < 1) {
             continue;
         }
-        b->cpu_lost_ns[b->count++] = (int64_t)((1 - with.cpu_rate / without.cpu_rate) * SLICE_NS / with.ticks);
+        b->cpu_lost_ns[b->count++] =
+            (int64_t)((1 - with.cpu_rate / without.cpu_rate) * SLICE_NS / with.ticks);
         if (without.clean && with.clean) {
-            b->wall_lost_ns[b->clean++] = (int64_t)((without.wall_rate / with.wall_rate - 1) * SLICE_NS / with.ticks);
+            b->wall_lost_ns[b->clean++] =
+                (int64_t)((without.wall_rate / with.wall_rate - 1) * SLICE_NS / with.ticks);
         }
     }
     sdb_store_release(&b->stop, 1);
@@ -191,15 +194,15 @@ run(struct bench *b)
     if (sem_init(&b->wake, 0, 0) != 0) {
         return SDB_ERR_THREAD;
     }
-    sigfillset(&all); /* the app's signals belong to the app's threads; new threads inherit the mask */
+    sigfillset(
+        &all); /* the app's signals belong to the app's threads; new threads inherit the mask */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     bool ticks = pthread_create(&ticker, NULL, tick, b) == 0;
     bool spins = ticks && pthread_create(&spinner, NULL, spin, b) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (spins) {
         pthread_join(spinner, NULL);
-    }
-    else if (ticks) {
+    } else if (ticks) {
         sdb_store_release(&b->stop, 1);
         sem_post(&b->wake);
     }
@@ -266,7 +269,9 @@ sdb_tick_cost_measure(uint64_t budget_ns, struct sdb_tick_cost *out)
     unsigned pairs = (unsigned)(budget_ns / placements / (SLICES_A_PAIR * SLICE_NS));
     pairs = pairs > PAIRS_MAX ? PAIRS_MAX : pairs < PAIRS_MIN ? PAIRS_MIN : pairs;
     for (unsigned i = 0; i < placements; i++) {
-        struct bench b = {.spin_cpu = cpus[0], .tick_cpu = cpus[i], .pairs = pairs,
+        struct bench b = {.spin_cpu = cpus[0],
+                          .tick_cpu = cpus[i],
+                          .pairs = pairs,
                           .deadline_ns = clock_ns(CLOCK_MONOTONIC) + 2 * budget_ns / placements};
         int err = run(&b);
         if (err) {
@@ -275,8 +280,7 @@ sdb_tick_cost_measure(uint64_t budget_ns, struct sdb_tick_cost *out)
         if (i == 0) {
             cost.own_cpu_ns = b.ticks ? b.cpu_ns / b.ticks : 0;
             cost.same_core_ns = lost(&b, true, &cost, &cost.same_off_ns);
-        }
-        else {
+        } else {
             cost.other_core_ns = lost(&b, false, &cost, &cost.other_off_ns);
         }
         cost.ticks += b.ticks;

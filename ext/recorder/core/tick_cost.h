@@ -14,14 +14,15 @@
 enum { SDB_TICK_COST_INTERVAL_NS = 1000000 };
 
 struct sdb_tick_cost { /* ns a tick; medians of paired slices */
-    int64_t same_core_ns;  /* what a spinning thread on the ticking core loses; may be below 0 by noise */
+    int64_t
+        same_core_ns; /* what a spinning thread on the ticking core loses; may be below 0 by noise */
     int64_t same_off_ns;   /* how far off that may be */
     int64_t other_core_ns; /* what one on another core loses; 0 when cpus is 1 */
     int64_t other_off_ns;
     uint64_t own_cpu_ns; /* what the ticking thread's own CPU clock shows */
     uint32_t cpus;       /* that this process may run on */
     uint32_t ticks;      /* measured */
-    bool disturbed;      /* other programs used the core: the figures are by CPU clocks, a little low */
+    bool disturbed; /* other programs used the core: the figures are by CPU clocks, a little low */
 };
 
 /* Spins on one core (two where it may) for about `budget_ns` (0.2 to 10 s, else SDB_ERR_INVALID; at most twice that on a crowded host) with two threads of

@@ -243,7 +243,8 @@ api_current_span(VALUE self)
 
 /* begin_span(name, kind, id, trace, tags, outermost) -> Span, or nil when nothing is recorded */
 static VALUE
-api_begin_span(VALUE self, VALUE name, VALUE kind, VALUE id, VALUE trace, VALUE tags, VALUE outermost)
+api_begin_span(VALUE self, VALUE name, VALUE kind, VALUE id, VALUE trace, VALUE tags,
+               VALUE outermost)
 {
     (void)self;
     if (!sdb_spans_on()) return Qnil;

@@ -18,7 +18,8 @@ static VALUE
 to_hash(const struct sdb_layout *layout)
 {
     VALUE hash = rb_hash_new();
-#define FIELD(words, member, measured) rb_hash_aset(hash, rb_str_new_cstr(words), UINT2NUM(layout->member));
+#define FIELD(words, member, measured)                                                             \
+    rb_hash_aset(hash, rb_str_new_cstr(words), UINT2NUM(layout->member));
     SDB_LAYOUT_FIELDS(FIELD)
 #undef FIELD
     return hash;
@@ -80,8 +81,8 @@ force_layout(int argc, VALUE *argv, VALUE self)
 static void
 add_row(const char *field, uint32_t table, uint32_t measured, bool compared, void *rows)
 {
-    rb_ary_push((VALUE)rows, rb_ary_new_from_args(4, rb_str_new_cstr(field), UINT2NUM(table), UINT2NUM(measured),
-                                                  compared ? Qtrue : Qfalse));
+    rb_ary_push((VALUE)rows, rb_ary_new_from_args(4, rb_str_new_cstr(field), UINT2NUM(table),
+                                                  UINT2NUM(measured), compared ? Qtrue : Qfalse));
 }
 
 /* layout_each -> [[field, table, measured, compared], ...], or a String with the reason. */

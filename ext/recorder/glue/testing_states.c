@@ -72,7 +72,8 @@ state_clock(VALUE self)
     struct clock_of_thread *c = rb_internal_thread_specific_get(rb_thread_current(), key);
     if (!c) return Qnil;
     uint64_t running = c->ns[RUNNING] + (sdb_monotonic_ns() - c->since_ns);
-    return rb_ary_new_from_args(STATES, ULL2NUM(running), ULL2NUM(c->ns[WAITING]), ULL2NUM(c->ns[BLOCKED]));
+    return rb_ary_new_from_args(STATES, ULL2NUM(running), ULL2NUM(c->ns[WAITING]),
+                                ULL2NUM(c->ns[BLOCKED]));
 }
 
 #else

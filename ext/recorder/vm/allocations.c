@@ -22,7 +22,8 @@ static struct {
 static uint64_t
 process_count(void)
 {
-    return rb_gc_stat(alloc.symbol); /* 7 ns with a symbol: no object, no GC (gc.c:rb_gc_stat, 3.1-4.0) */
+    return rb_gc_stat(
+        alloc.symbol); /* 7 ns with a symbol: no object, no GC (gc.c:rb_gc_stat, 3.1-4.0) */
 }
 
 void
@@ -37,7 +38,8 @@ settle(uint64_t now)
 {
     struct sdb_slot *holder = alloc.holder;
     if (holder && sdb_load_relaxed(&holder->serial) == alloc.serial) {
-        sdb_store_relaxed(&holder->allocations, sdb_load_relaxed(&holder->allocations) + now - alloc.last);
+        sdb_store_relaxed(&holder->allocations,
+                          sdb_load_relaxed(&holder->allocations) + now - alloc.last);
     }
     alloc.last = now;
 }

@@ -22,7 +22,8 @@
 #include <time.h>
 
 #ifdef HAVE_RB_ISEQ_LINE_NO
-unsigned int rb_iseq_line_no(const void *iseq, size_t position); /* iseq.h: exported, not in the headers */
+unsigned int rb_iseq_line_no(const void *iseq,
+                             size_t position); /* iseq.h: exported, not in the headers */
 #endif
 
 /* In order of calls: x (a define_method), a once or more, y (a define_method), b, c, the block in b, and from it the C
@@ -92,8 +93,8 @@ line_of(uint64_t iseq, unsigned position)
 static unsigned
 expected_frames(unsigned deep, struct sdb_search_frame frames[SDB_SEARCH_MAX_FRAMES])
 {
-    static const enum sdb_search_kind newest[] = {SDB_SEARCH_C, SDB_SEARCH_BLOCK, SDB_SEARCH_METHOD, SDB_SEARCH_METHOD,
-                                                SDB_SEARCH_BMETHOD};
+    static const enum sdb_search_kind newest[] = {SDB_SEARCH_C, SDB_SEARCH_BLOCK, SDB_SEARCH_METHOD,
+                                                  SDB_SEARCH_METHOD, SDB_SEARCH_BMETHOD};
     unsigned count = 0;
     for (; count < sizeof(newest) / sizeof(newest[0]); count++) {
         frames[count].kind = newest[count];
@@ -118,22 +119,27 @@ measure(VALUE self)
     VALUE entries[SDB_SEARCH_MAX_FRAMES];
     int lines[SDB_SEARCH_MAX_FRAMES];
     unsigned count = expected_frames(c->deep, frames);
-    if (rb_profile_frames(0, (int)count, entries, lines) != (int)count || entries[1] != entries[3]) {
-        snprintf(c->reason, SDB_REASON_BYTES, "rb_profile_frames does not return the frames of a known call");
+    if (rb_profile_frames(0, (int)count, entries, lines) != (int)count ||
+        entries[1] != entries[3]) {
+        snprintf(c->reason, SDB_REASON_BYTES,
+                 "rb_profile_frames does not return the frames of a known call");
         c->err = SDB_ERR_UNSUPPORTED;
         return Qnil;
     }
     for (unsigned i = 0; i < count; i++) {
         frames[i].entry = entries[i];
         frames[i].line = lines[i];
-        bool known = frames[i].kind == SDB_SEARCH_BMETHOD ? sdb_vm_is_iseq(entries[i]) : sdb_vm_is_ment(entries[i]);
+        bool known = frames[i].kind == SDB_SEARCH_BMETHOD ? sdb_vm_is_iseq(entries[i])
+                                                          : sdb_vm_is_ment(entries[i]);
         if (!known) {
-            snprintf(c->reason, SDB_REASON_BYTES, "iseqs and method entries are not the imemo types 7 and 6");
+            snprintf(c->reason, SDB_REASON_BYTES,
+                     "iseqs and method entries are not the imemo types 7 and 6");
             c->err = SDB_ERR_UNSUPPORTED;
             return Qnil;
         }
     }
-    c->err = sdb_search_find(thread_pointer(rb_thread_current()), frames, count, line_of, &c->found[c->measured], c->reason);
+    c->err = sdb_search_find(thread_pointer(rb_thread_current()), frames, count, line_of,
+                             &c->found[c->measured], c->reason);
     c->measured++;
     return Qnil;
 }
@@ -192,7 +198,8 @@ check_second_thread(VALUE argument)
     VALUE threads = rb_funcall(rb_cThread, rb_intern("list"), 0);
     for (long i = 0; i < RARRAY_LEN(threads); i++) {
         VALUE thread = RARRAY_AREF(threads, i);
-        if (thread != rb_thread_current() && sdb_search_check(second->layout, thread_pointer(thread)) == 0) {
+        if (thread != rb_thread_current() &&
+            sdb_search_check(second->layout, thread_pointer(thread)) == 0) {
             second->fits = true;
             return Qnil;
         }
@@ -228,8 +235,9 @@ calibrate(struct sdb_layout *out, char reason[SDB_REASON_BYTES])
     struct calibration c = {.reason = reason};
     /* Not when it is known: the scanner may be reading, and a probe must not run beside a read. */
     if (sdb_safe_read_way() == SDB_SAFE_READ_NONE && sdb_safe_read_probe() == SDB_SAFE_READ_NONE) {
-        snprintf(reason, SDB_REASON_BYTES, "this process may not read its own memory safely "
-                                           "(process_vm_readv and /proc/self/mem are both refused)");
+        snprintf(reason, SDB_REASON_BYTES,
+                 "this process may not read its own memory safely "
+                 "(process_vm_readv and /proc/self/mem are both refused)");
         return SDB_ERR_UNSUPPORTED;
     }
     int err = guarded(run_script, &c, "calibration raised", reason);

@@ -15,17 +15,18 @@
 
 enum {
     WORD = 8,
-    THREAD_WORDS = 24,      /* of rb_thread_t searched for the execution context */
-    EC_WORDS = 12, /* of the context searched for the way back to the thread; saved registers follow */
-    STACK_WORDS_AT = 5,     /* the stack's three words are among so many first ones */
+    THREAD_WORDS = 24, /* of rb_thread_t searched for the execution context */
+    EC_WORDS =
+        12, /* of the context searched for the way back to the thread; saved registers follow */
+    STACK_WORDS_AT = 5, /* the stack's three words are among so many first ones */
     FRAME_MIN_BYTES = 40,
     FRAME_MAX_BYTES = 96,
-    BODY_WORDS = 8,         /* of rb_iseq_constant_body searched */
-    ISEQ_WORDS = 8,         /* of rb_iseq_t searched for the body */
-    ISEQ_MAX_WORDS = 200,   /* none of the frames searched has so many instructions */
+    BODY_WORDS = 8,       /* of rb_iseq_constant_body searched */
+    ISEQ_WORDS = 8,       /* of rb_iseq_t searched for the body */
+    ISEQ_MAX_WORDS = 200, /* none of the frames searched has so many instructions */
     STACK_MIN_WORDS = 1024,
     STACK_MAX_WORDS = 1 << 24,
-    ENV_WORDS = 3,          /* ep[-2], ep[-1], ep[0] */
+    ENV_WORDS = 3, /* ep[-2], ep[-1], ep[0] */
     OLDEST_SP_MAX_BYTES = (ENV_WORDS + 64) * WORD,
     HITS_MAX = 8,
 };
@@ -39,7 +40,8 @@ struct search {
     unsigned count;
     struct stack stack;
     unsigned frame_bytes;
-    uint64_t copy[SDB_SEARCH_MAX_FRAMES * FRAME_MAX_BYTES / WORD]; /* of [cfp, cfp + count * frame_bytes) */
+    uint64_t copy[SDB_SEARCH_MAX_FRAMES * FRAME_MAX_BYTES /
+                  WORD]; /* of [cfp, cfp + count * frame_bytes) */
     uint64_t ep[SDB_SEARCH_MAX_FRAMES];
 };
 
@@ -52,8 +54,9 @@ stack_end(const struct stack *stack)
 static bool
 stack_plausible(const struct stack *stack)
 {
-    return stack->base != 0 && stack->base % WORD == 0 && stack->cfp % WORD == 0 && stack->words >= STACK_MIN_WORDS
-           && stack->words <= STACK_MAX_WORDS && stack->cfp >= stack->base && stack->cfp < stack_end(stack);
+    return stack->base != 0 && stack->base % WORD == 0 && stack->cfp % WORD == 0 &&
+           stack->words >= STACK_MIN_WORDS && stack->words <= STACK_MAX_WORDS &&
+           stack->cfp >= stack->base && stack->cfp < stack_end(stack);
 }
 
 /* The oldest frame begins as the dummy that rb_ec_initialize_vm_stack (vm.c) pushes on the empty stack: its sp
@@ -63,8 +66,8 @@ static bool
 oldest_frame_fits(const struct stack *stack, unsigned frame_bytes)
 {
     uint64_t frame[FRAME_MAX_BYTES / WORD];
-    if ((stack_end(stack) - stack->cfp) % frame_bytes
-        || !sdb_vm_read(stack_end(stack) - frame_bytes, frame, frame_bytes)) {
+    if ((stack_end(stack) - stack->cfp) % frame_bytes ||
+        !sdb_vm_read(stack_end(stack) - frame_bytes, frame, frame_bytes)) {
         return false;
     }
     for (unsigned i = 0; i < frame_bytes / WORD; i++) {
@@ -89,8 +92,8 @@ ep_fits(struct search *s, unsigned offset)
     uint64_t specval[SDB_SEARCH_MAX_FRAMES];
     for (unsigned i = 0; i < s->count; i++) {
         uint64_t env[ENV_WORDS], ep = frame_word(s, i, offset);
-        if (ep % WORD || ep < s->stack.base + (ENV_WORDS - 1) * WORD || ep >= s->stack.cfp
-            || !sdb_vm_read(ep - (ENV_WORDS - 1) * WORD, env, sizeof(env))) {
+        if (ep % WORD || ep < s->stack.base + (ENV_WORDS - 1) * WORD || ep >= s->stack.cfp ||
+            !sdb_vm_read(ep - (ENV_WORDS - 1) * WORD, env, sizeof(env))) {
             return false;
         }
         bool method = s->frames[i].kind == SDB_SEARCH_C || s->frames[i].kind == SDB_SEARCH_METHOD;
@@ -101,7 +104,8 @@ ep_fits(struct search *s, unsigned offset)
         specval[i] = env[1];
     }
     for (unsigned i = 0; i < s->count; i++) {
-        if (s->frames[i].kind == SDB_SEARCH_BLOCK && (specval[i] & ~3ull) != s->ep[s->frames[i].home]) {
+        if (s->frames[i].kind == SDB_SEARCH_BLOCK &&
+            (specval[i] & ~3ull) != s->ep[s->frames[i].home]) {
             return false;
         }
     }
@@ -121,7 +125,8 @@ iseq_fits(const struct search *s, unsigned offset)
             }
             continue;
         }
-        if (iseq == 0 || iseq % WORD || (frame->kind == SDB_SEARCH_BMETHOD && iseq != frame->entry)) {
+        if (iseq == 0 || iseq % WORD ||
+            (frame->kind == SDB_SEARCH_BMETHOD && iseq != frame->entry)) {
             return false;
         }
         for (unsigned j = 0; j < i; j++) { /* one code, one iseq */
@@ -155,9 +160,9 @@ try_frames(struct search *s, struct sdb_layout *layout, struct hits *hits)
     uint64_t depth_bytes = stack_end(&s->stack) - s->stack.cfp;
     for (unsigned bytes = FRAME_MIN_BYTES; bytes <= FRAME_MAX_BYTES; bytes += WORD) {
         s->frame_bytes = bytes;
-        if (depth_bytes % bytes || depth_bytes / bytes <= s->count
-            || !sdb_vm_read(s->stack.cfp, s->copy, (size_t)s->count * bytes)
-            || !oldest_frame_fits(&s->stack, bytes)) {
+        if (depth_bytes % bytes || depth_bytes / bytes <= s->count ||
+            !sdb_vm_read(s->stack.cfp, s->copy, (size_t)s->count * bytes) ||
+            !oldest_frame_fits(&s->stack, bytes)) {
             continue;
         }
         for (unsigned ep = 0; ep < bytes; ep += WORD) {
@@ -178,7 +183,8 @@ try_frames(struct search *s, struct sdb_layout *layout, struct hits *hits)
 
 /* Every place of the stack's three words in this execution context. */
 static void
-try_context(struct search *s, const uint64_t ec[EC_WORDS], struct sdb_layout *layout, struct hits *hits)
+try_context(struct search *s, const uint64_t ec[EC_WORDS], struct sdb_layout *layout,
+            struct hits *hits)
 {
     for (unsigned base = 0; base < STACK_WORDS_AT; base++) {
         for (unsigned words = 0; words < STACK_WORDS_AT; words++) {
@@ -219,9 +225,10 @@ find_stack(struct search *s, uint64_t th, struct sdb_layout *out, char reason[SD
     }
     if (hits.count != 1) {
         snprintf(reason, SDB_REASON_BYTES,
-                 hits.count ? "the stack fits %u layouts, and not one" : contexts
-                     ? "the frames on the stack are not those that rb_profile_frames returns, for any of the known shapes"
-                     : "no execution context found in the thread's struct",
+                 hits.count ? "the stack fits %u layouts, and not one"
+                 : contexts ? "the frames on the stack are not those that rb_profile_frames "
+                              "returns, for any of the known shapes"
+                            : "no execution context found in the thread's struct",
                  hits.count);
         return SDB_ERR_UNSUPPORTED;
     }
@@ -229,8 +236,8 @@ find_stack(struct search *s, uint64_t th, struct sdb_layout *out, char reason[SD
     s->stack = (struct stack){0, 0, 0}; /* of the last try; fill again from the hit */
     s->frame_bytes = out->cfp_bytes;
     uint64_t context = thread[out->thread_ec / WORD];
-    if (!sdb_vm_read(context + out->ec_cfp, &s->stack.cfp, WORD)
-        || !sdb_vm_read(s->stack.cfp, s->copy, (size_t)s->count * s->frame_bytes)) {
+    if (!sdb_vm_read(context + out->ec_cfp, &s->stack.cfp, WORD) ||
+        !sdb_vm_read(s->stack.cfp, s->copy, (size_t)s->count * s->frame_bytes)) {
         snprintf(reason, SDB_REASON_BYTES, "the stack moved while it was read");
         return SDB_ERR_UNSUPPORTED;
     }
@@ -247,15 +254,16 @@ pc_fits(const struct search *s, const struct sdb_layout *layout, sdb_search_line
         if (s->frames[i].kind == SDB_SEARCH_C) {
             continue;
         }
-        uint64_t iseq = frame_word(s, i, layout->cfp_iseq), pc = frame_word(s, i, layout->cfp_pc), body, encoded;
-        if (!sdb_vm_read(iseq + layout->iseq_body, &body, WORD) || body < 4096 || body % WORD
-            || !sdb_vm_read(body + layout->body_iseq_encoded, &encoded, WORD) || encoded % WORD || pc <= encoded
-            || (pc - encoded) % WORD) {
+        uint64_t iseq = frame_word(s, i, layout->cfp_iseq), pc = frame_word(s, i, layout->cfp_pc),
+                 body, encoded;
+        if (!sdb_vm_read(iseq + layout->iseq_body, &body, WORD) || body < 4096 || body % WORD ||
+            !sdb_vm_read(body + layout->body_iseq_encoded, &encoded, WORD) || encoded % WORD ||
+            pc <= encoded || (pc - encoded) % WORD) {
             return false;
         }
         uint64_t position = (pc - encoded) / WORD - 1; /* pc is that of the next instruction */
-        if (position < SDB_SEARCH_MIN_POS || position > SDB_SEARCH_MAX_POS
-            || line_of(iseq, (unsigned)position) != (unsigned)s->frames[i].line) {
+        if (position < SDB_SEARCH_MIN_POS || position > SDB_SEARCH_MAX_POS ||
+            line_of(iseq, (unsigned)position) != (unsigned)s->frames[i].line) {
             return false;
         }
     }
@@ -275,11 +283,11 @@ size_fits(const struct search *s, const struct sdb_layout *layout, unsigned size
         uint64_t iseq = frame_word(s, i, layout->cfp_iseq), pc = frame_word(s, i, layout->cfp_pc);
         uint64_t body, encoded, last;
         uint32_t size;
-        if (!sdb_vm_read(iseq + layout->iseq_body, &body, WORD)
-            || !sdb_vm_read(body + layout->body_iseq_encoded, &encoded, WORD)
-            || !sdb_vm_read(body + size_at, &size, sizeof(size)) || size > ISEQ_MAX_WORDS
-            || pc > encoded + (uint64_t)WORD * size
-            || !sdb_vm_read(encoded + (uint64_t)WORD * (size - 1), &last, WORD)) {
+        if (!sdb_vm_read(iseq + layout->iseq_body, &body, WORD) ||
+            !sdb_vm_read(body + layout->body_iseq_encoded, &encoded, WORD) ||
+            !sdb_vm_read(body + size_at, &size, sizeof(size)) || size > ISEQ_MAX_WORDS ||
+            pc > encoded + (uint64_t)WORD * size ||
+            !sdb_vm_read(encoded + (uint64_t)WORD * (size - 1), &last, WORD)) {
             return false;
         }
         if (s->frames[i].kind == SDB_SEARCH_METHOD) {
@@ -293,7 +301,8 @@ size_fits(const struct search *s, const struct sdb_layout *layout, unsigned size
 }
 
 static int
-find_iseq(const struct search *s, sdb_search_line *line_of, struct sdb_layout *out, char reason[SDB_REASON_BYTES])
+find_iseq(const struct search *s, sdb_search_line *line_of, struct sdb_layout *out,
+          char reason[SDB_REASON_BYTES])
 {
     struct hits hits = {.count = 0}, sized = {.count = 0};
     struct sdb_layout layout = *out;
@@ -301,7 +310,8 @@ find_iseq(const struct search *s, sdb_search_line *line_of, struct sdb_layout *o
         if (layout.cfp_pc == layout.cfp_ep || layout.cfp_pc == layout.cfp_iseq) {
             continue;
         }
-        for (layout.iseq_body = WORD; layout.iseq_body < ISEQ_WORDS * WORD; layout.iseq_body += WORD) {
+        for (layout.iseq_body = WORD; layout.iseq_body < ISEQ_WORDS * WORD;
+             layout.iseq_body += WORD) {
             for (layout.body_iseq_encoded = 0; layout.body_iseq_encoded < BODY_WORDS * WORD;
                  layout.body_iseq_encoded += WORD) {
                 if (pc_fits(s, &layout, line_of)) {
@@ -311,8 +321,10 @@ find_iseq(const struct search *s, sdb_search_line *line_of, struct sdb_layout *o
         }
     }
     if (hits.count != 1) {
-        snprintf(reason, SDB_REASON_BYTES, "%s: rb_iseq_line_no and rb_profile_frames agree for %u places of pc and instructions",
-                 "the instructions of a frame were not found", hits.count);
+        snprintf(
+            reason, SDB_REASON_BYTES,
+            "%s: rb_iseq_line_no and rb_profile_frames agree for %u places of pc and instructions",
+            "the instructions of a frame were not found", hits.count);
         return SDB_ERR_UNSUPPORTED;
     }
     layout = hits.at[0];
@@ -323,7 +335,8 @@ find_iseq(const struct search *s, sdb_search_line *line_of, struct sdb_layout *o
         }
     }
     if (sized.count != 1) {
-        snprintf(reason, SDB_REASON_BYTES, "the number of a frame's instructions fits %u places, and not one", sized.count);
+        snprintf(reason, SDB_REASON_BYTES,
+                 "the number of a frame's instructions fits %u places, and not one", sized.count);
         return SDB_ERR_UNSUPPORTED;
     }
     *out = sized.at[0];
@@ -331,8 +344,8 @@ find_iseq(const struct search *s, sdb_search_line *line_of, struct sdb_layout *o
 }
 
 int
-sdb_search_find(uint64_t th, const struct sdb_search_frame *frames, unsigned count, sdb_search_line *line_of,
-              struct sdb_layout *out, char reason[SDB_REASON_BYTES])
+sdb_search_find(uint64_t th, const struct sdb_search_frame *frames, unsigned count,
+                sdb_search_line *line_of, struct sdb_layout *out, char reason[SDB_REASON_BYTES])
 {
     struct search s = {.frames = frames, .count = count};
     struct sdb_layout layout;
@@ -355,10 +368,11 @@ sdb_search_check(const struct sdb_layout *layout, uint64_t th)
 {
     uint64_t ec, back;
     struct stack stack;
-    bool fits = sdb_vm_read(th + layout->thread_ec, &ec, WORD) && sdb_vm_read(ec + layout->ec_thread, &back, WORD)
-                && back == th && sdb_vm_read(ec + layout->ec_vm_stack, &stack.base, WORD)
-                && sdb_vm_read(ec + layout->ec_vm_stack_size, &stack.words, WORD)
-                && sdb_vm_read(ec + layout->ec_cfp, &stack.cfp, WORD) && stack_plausible(&stack)
-                && oldest_frame_fits(&stack, layout->cfp_bytes);
+    bool fits = sdb_vm_read(th + layout->thread_ec, &ec, WORD) &&
+                sdb_vm_read(ec + layout->ec_thread, &back, WORD) && back == th &&
+                sdb_vm_read(ec + layout->ec_vm_stack, &stack.base, WORD) &&
+                sdb_vm_read(ec + layout->ec_vm_stack_size, &stack.words, WORD) &&
+                sdb_vm_read(ec + layout->ec_cfp, &stack.cfp, WORD) && stack_plausible(&stack) &&
+                oldest_frame_fits(&stack, layout->cfp_bytes);
     return fits ? 0 : SDB_ERR_AGAIN;
 }

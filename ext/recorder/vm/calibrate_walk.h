@@ -42,8 +42,9 @@ typedef unsigned sdb_search_line(uint64_t iseq, unsigned position);
  * iseq keeps its instructions, such that frames[0 .. count-1] are the newest frames, newest first. The thread must
  * be the caller's. 0 with *out filled, or SDB_ERR_UNSUPPORTED with words in reason when nothing fits or
  * more than one thing does. */
-int sdb_search_find(uint64_t th, const struct sdb_search_frame *frames, unsigned count, sdb_search_line *line_of,
-                  struct sdb_layout *out, char reason[SDB_REASON_BYTES]);
+int sdb_search_find(uint64_t th, const struct sdb_search_frame *frames, unsigned count,
+                    sdb_search_line *line_of, struct sdb_layout *out,
+                    char reason[SDB_REASON_BYTES]);
 
 /* 0 when rb_thread_t `th` has an execution context and a well-formed stack where `layout` says, else
  * SDB_ERR_AGAIN: no (also for a thread that is just being born or ending). */

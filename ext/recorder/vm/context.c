@@ -36,8 +36,8 @@ context_mark(void *data)
     rb_gc_mark(c->parent);
     for (uint32_t i = 0; i < c->depth; i++) {
         const struct sdb_block *b = &c->blocks[i];
-        const VALUE values[] = {b->tags_before, b->set_before, b->encoded_before, b->name, b->request, b->trace, b->late_trace,
-                                b->added};
+        const VALUE values[] = {b->tags_before, b->set_before, b->encoded_before, b->name,
+                                b->request,     b->trace,      b->late_trace,     b->added};
         for (size_t k = 0; k < sizeof values / sizeof *values; k++) rb_gc_mark(values[k]);
     }
 }
@@ -156,7 +156,9 @@ own_span(const struct sdb_context *c, uint64_t upto, bool silent)
 {
     for (uint32_t i = c->depth; i-- > 0;) {
         const struct sdb_block *b = &c->blocks[i];
-        if (b->is_span && (silent || !b->silent) && b->generation == contexts.generation && b->token <= upto) return b->token;
+        if (b->is_span && (silent || !b->silent) && b->generation == contexts.generation &&
+            b->token <= upto)
+            return b->token;
     }
     return 0;
 }
@@ -207,7 +209,8 @@ sdb_context_times(const struct sdb_context *c, struct sdb_slot *slot, uint64_t n
     struct sdb_times sum = c->sum;
     if (c->on) {
         bool same = c->slot == slot && c->serial == sdb_load_relaxed(&slot->serial);
-        struct sdb_times thread = same ? sdb_thread_times(slot, now_ns) : sdb_thread_times_of(c->slot, c->serial);
+        struct sdb_times thread =
+            same ? sdb_thread_times(slot, now_ns) : sdb_thread_times_of(c->slot, c->serial);
         sdb_times_add_since(&sum, &thread, &c->base);
     } else if (c->off_since_ns && now_ns > c->off_since_ns) {
         sum.blocked_ns += now_ns - c->off_since_ns;
@@ -228,7 +231,8 @@ sdb_context_tell(struct sdb_context *c, struct sdb_slot *slot, uint64_t now_ns)
         if (told) sdb_store_relaxed(&slot->span_id, span);
     }
     if (token == sdb_load_relaxed(&slot->tags_token)) return;
-    bool told = token ? sdb_events_push(slot, SDB_E_TAGS, now_ns, RSTRING_PTR(c->encoded), (size_t)RSTRING_LEN(c->encoded), 0)
+    bool told = token ? sdb_events_push(slot, SDB_E_TAGS, now_ns, RSTRING_PTR(c->encoded),
+                                        (size_t)RSTRING_LEN(c->encoded), 0)
                       : sdb_events_push(slot, SDB_E_TAGS, now_ns, &none, sizeof none, 0);
     if (told) sdb_store_relaxed(&slot->tags_token, token);
 }
@@ -260,7 +264,8 @@ holds(struct sdb_context *const *chain, int n, const struct sdb_context *c)
 }
 
 static void
-switch_times(struct sdb_slot *slot, struct sdb_context *from, struct sdb_context *to, uint64_t now_ns)
+switch_times(struct sdb_slot *slot, struct sdb_context *from, struct sdb_context *to,
+             uint64_t now_ns)
 {
     struct sdb_context *off[CHAIN_MAX], *on[CHAIN_MAX];
     int off_count = chain_of(from, off), on_count = chain_of(to, on);
@@ -308,7 +313,8 @@ static bool
 just_begins(uint64_t ec)
 {
     const struct sdb_live_table *l = &sdb_recorder_threads()->live;
-    uint64_t low = *(const uint64_t *)(uintptr_t)(ec + l->ec_vm_stack), cfp = *(const uint64_t *)(uintptr_t)(ec + l->ec_cfp);
+    uint64_t low = *(const uint64_t *)(uintptr_t)(ec + l->ec_vm_stack),
+             cfp = *(const uint64_t *)(uintptr_t)(ec + l->ec_cfp);
     uint64_t words = *(const uint64_t *)(uintptr_t)(ec + l->ec_vm_stack_size);
     return low && low + 8 * words - cfp <= 2 * l->cfp_bytes;
 }
@@ -330,7 +336,8 @@ follow(struct sdb_slot *slot, uint64_t ec, bool fresh)
     if (from == to) return to;
 
     uint64_t now = sdb_monotonic_ns();
-    if (from && from->generation != contexts.generation) from = NULL; /* of another log: nothing to tell */
+    if (from && from->generation != contexts.generation)
+        from = NULL; /* of another log: nothing to tell */
     bool to_knows = to && to->generation == contexts.generation;
     if (from || to_knows) switch_times(slot, from, to_knows ? to : NULL, now);
     sdb_store_relaxed(&slot->context, (uint64_t)(to ? to->self : 0));

@@ -22,7 +22,7 @@ struct sdb_times { /* totals since some moment */
     uint64_t cpu_ns, wait_ns, blocked_ns, gc_ns, allocations;
 };
 
-struct sdb_block { /* of Ruby code: a span or a tag block that has not ended */
+struct sdb_block {  /* of Ruby code: a span or a tag block that has not ended */
     uint64_t token; /* never reused; a span's id */
     uint64_t generation;
     uint64_t begin_ns;
@@ -32,7 +32,7 @@ struct sdb_block { /* of Ruby code: a span or a tag block that has not ended */
     VALUE name; /* for its end; nil: as it began */
     VALUE request, trace;
     VALUE late_trace; /* learned after its begin, else nil */
-    VALUE added; /* Hash of tags for its end, nil */
+    VALUE added;      /* Hash of tags for its end, nil */
     uint32_t status;
     bool is_span;
     bool made_up;  /* its request id is of our making */
@@ -42,15 +42,15 @@ struct sdb_block { /* of Ruby code: a span or a tag block that has not ended */
 
 struct sdb_context {
     VALUE self;
-    uint64_t ec;         /* of its fiber, as last seen */
+    uint64_t ec;           /* of its fiber, as last seen */
     struct sdb_slot *slot; /* of its thread */
     uint64_t serial;       /* of that thread */
-    uint64_t generation; /* recording that it knows of */
-    VALUE tags;    /* frozen Hash: all tags in effect; nil none */
-    VALUE set;     /* those of tag blocks, which go to the log as the thread's set; nil none */
-    VALUE encoded; /* `set` as a TAGS event; nil none */
+    uint64_t generation;   /* recording that it knows of */
+    VALUE tags;            /* frozen Hash: all tags in effect; nil none */
+    VALUE set;          /* those of tag blocks, which go to the log as the thread's set; nil none */
+    VALUE encoded;      /* `set` as a TAGS event; nil none */
     uint64_t set_token; /* of the tag block that made `set`; 0 none */
-    VALUE parent;  /* context inherited from, nil */
+    VALUE parent;       /* context inherited from, nil */
     uint64_t parent_token; /* inherited are its spans up to this one */
     struct sdb_block *blocks;
     uint32_t depth, capacity;
@@ -69,7 +69,8 @@ uint64_t sdb_contexts_generation(void);
 /* Of the fiber that runs, which is on the slot's thread. NULL when it has none (and !create). */
 struct sdb_context *sdb_context_current(struct sdb_slot *slot, bool create);
 /* Times of what the context worked for until now_ns. */
-struct sdb_times sdb_context_times(const struct sdb_context *c, struct sdb_slot *slot, uint64_t now_ns);
+struct sdb_times sdb_context_times(const struct sdb_context *c, struct sdb_slot *slot,
+                                   uint64_t now_ns);
 /* The innermost span that the log knows, own or inherited, 0 none. With owner: the innermost of all, and the context it
  * was begun in. */
 uint64_t sdb_context_span(struct sdb_context *c, VALUE *owner);

@@ -66,9 +66,11 @@ sdb_frame_method_entry(const struct sdb_stack *s, uint64_t ep)
 bool
 sdb_frame_words_hold(const struct sdb_stack *s, const struct sdb_raw_frame *f)
 {
-    if (!f->on_stack) return true; /* a heap env lives while the frame, which was read again, points to it */
+    if (!f->on_stack)
+        return true; /* a heap env lives while the frame, which was read again, points to it */
     struct ep_words now;
-    return read_ep(s, f->ep, &now) && now.me == f->me && now.spec == f->spec && now.flags == f->flags;
+    return read_ep(s, f->ep, &now) && now.me == f->me && now.spec == f->spec &&
+           now.flags == f->flags;
 }
 
 /* imemo type of a heap object, -1 when it is none or cannot be read now (compaction protects pages). */
@@ -91,7 +93,8 @@ static int
 entry_is_of(uint64_t method_entry, uint64_t iseq)
 {
     uint64_t def, words[2];
-    if (sdb_safe_read(&def, method_entry + ENTRY_DEF_OFF, sizeof def) != 0 || !def || def & 7) return -1;
+    if (sdb_safe_read(&def, method_entry + ENTRY_DEF_OFF, sizeof def) != 0 || !def || def & 7)
+        return -1;
     if (sdb_safe_read(words, def, sizeof words) != 0 || words[0] & DEF_TYPE_MASK) return -1;
     return words[DEF_ISEQ_OFF / 8] == iseq;
 }
@@ -169,8 +172,9 @@ walk_environments(const struct sdb_code_table *codes, const struct sdb_stack *s,
 /* The method that the block in raw[i] stands in. Its frame is usually on the stack too: then what was found
  * for that frame holds, without any read. */
 static bool
-enclosing(const struct sdb_code_table *codes, const struct sdb_stack *s, const struct sdb_scan *scan,
-          uint32_t from, const struct sdb_raw_frame *raw, uint32_t i, uint64_t *ment)
+enclosing(const struct sdb_code_table *codes, const struct sdb_stack *s,
+          const struct sdb_scan *scan, uint32_t from, const struct sdb_raw_frame *raw, uint32_t i,
+          uint64_t *ment)
 {
     uint64_t parent = raw[i].spec & ~(uint64_t)3;
     for (uint32_t j = i; j-- > 0;) {

@@ -17,21 +17,22 @@ struct sdb_scan;
 
 struct sdb_stack { /* where a stack lies, as read at one moment */
     uint64_t ec, low, high, cfp;
-    uint64_t frames_end; /* as `high`, but of the memory the frames are read from (a copy, perhaps) */
+    uint64_t
+        frames_end; /* as `high`, but of the memory the frames are read from (a copy, perhaps) */
     uint32_t depth;
     bool root, direct; /* direct: may be loaded; else only read safely */
     bool truncated;
-    const uint8_t *values;           /* copy of the value stack [values_low, values_high), NULL none */
+    const uint8_t *values; /* copy of the value stack [values_low, values_high), NULL none */
     uint64_t values_low, values_high;
 };
 
 struct sdb_raw_frame {
     uint64_t iseq, pc, ep, self, jit; /* of the control frame */
-    uint64_t flags, spec, me;   /* ep[0], ep[-1], ep[-2] */
-    bool on_stack;              /* ep lies in this VM stack, so its words are read again as a proof */
-    bool c_frame;               /* CFUNC or IFUNC */
-    bool shown;                 /* a frame a person wants to see */
-    uint64_t shown_iseq, ment;  /* code table key */
+    uint64_t flags, spec, me;         /* ep[0], ep[-1], ep[-2] */
+    bool on_stack; /* ep lies in this VM stack, so its words are read again as a proof */
+    bool c_frame;  /* CFUNC or IFUNC */
+    bool shown;    /* a frame a person wants to see */
+    uint64_t shown_iseq, ment; /* code table key */
     uint32_t entry;
 };
 

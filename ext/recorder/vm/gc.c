@@ -65,7 +65,8 @@ mark_pins(void *unused)
 {
     (void)unused;
     for (uint32_t i = 0; i < gc.pin_count; i++) {
-        if (gc.pins[i].iseq) rb_gc_mark(gc.pins[i].iseq); /* rb_gc_mark pins: compaction leaves it */
+        if (gc.pins[i].iseq)
+            rb_gc_mark(gc.pins[i].iseq); /* rb_gc_mark pins: compaction leaves it */
         if (gc.pins[i].ment) rb_gc_mark(gc.pins[i].ment);
     }
 }
@@ -175,10 +176,12 @@ on_gc_event(VALUE tracepoint, void *unused)
     }
     if (sdb_load_relaxed(&slot->state) != SDB_GC) return;
     uint64_t begin = sdb_load_relaxed(&slot->since_ns);
-    sdb_thread_enter(slot, SDB_RUNNING, now); /* who collects holds the GVL, whatever its state said */
+    sdb_thread_enter(slot, SDB_RUNNING,
+                     now); /* who collects holds the GVL, whatever its state said */
     sdb_thread_activate(gc.threads, slot, false);
     uint64_t tail = sdb_load_relaxed(&gc.period_tail);
-    if (now - begin < PERIOD_MIN_NS || tail - sdb_load_acquire(&gc.period_head) >= PERIOD_COUNT) return;
+    if (now - begin < PERIOD_MIN_NS || tail - sdb_load_acquire(&gc.period_head) >= PERIOD_COUNT)
+        return;
     struct sdb_gc_period *p = &gc.periods[tail % PERIOD_COUNT];
     sdb_store_relaxed(&p->serial, sdb_load_relaxed(&slot->serial));
     sdb_store_relaxed(&p->begin_ns, begin);
@@ -191,8 +194,8 @@ sdb_gc_time_events(void)
 {
 #ifdef HAVE_RB_INTERNAL_THREAD_SPECIFIC_GET /* 3.3+ */
     if (!gc.tracepoint) {
-        gc.tracepoint = rb_tracepoint_new(0, RUBY_INTERNAL_EVENT_GC_ENTER | RUBY_INTERNAL_EVENT_GC_EXIT,
-                                          on_gc_event, NULL);
+        gc.tracepoint = rb_tracepoint_new(
+            0, RUBY_INTERNAL_EVENT_GC_ENTER | RUBY_INTERNAL_EVENT_GC_EXIT, on_gc_event, NULL);
         rb_tracepoint_enable(gc.tracepoint);
     }
     return true;

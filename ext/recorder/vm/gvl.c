@@ -61,7 +61,9 @@ root_or_none(uint64_t ec)
     uint64_t stack = sdb_load_relaxed((const uint64_t *)(uintptr_t)(ec + gvl.ec_vm_stack_off));
     uint64_t words = sdb_load_relaxed((const uint64_t *)(uintptr_t)(ec + gvl.ec_vm_stack_size_off));
     if (!stack || !words) return ec;
-    return words * 8 == gvl.thread_stack_bytes && gvl.thread_stack_bytes != gvl.fiber_stack_bytes ? ec : 0;
+    return words * 8 == gvl.thread_stack_bytes && gvl.thread_stack_bytes != gvl.fiber_stack_bytes
+               ? ec
+               : 0;
 }
 
 static struct sdb_slot *
@@ -70,13 +72,15 @@ register_thread(VALUE thread, uint64_t flags, uint64_t state, uint64_t tid)
     uint64_t th = (uint64_t)(uintptr_t)RTYPEDDATA_DATA(thread);
     uint64_t ec = th ? sdb_load_relaxed((const uint64_t *)(uintptr_t)(th + gvl.thread_ec_off)) : 0;
     if (!ec) return NULL;
-    return sdb_thread_claim(gvl.table, (uint64_t)thread, th, root_or_none(ec), tid, flags, state, sdb_monotonic_ns());
+    return sdb_thread_claim(gvl.table, (uint64_t)thread, th, root_or_none(ec), tid, flags, state,
+                            sdb_monotonic_ns());
 }
 
 uint64_t
 sdb_gvl_current_ec(const struct sdb_slot *slot)
 {
-    return sdb_load_relaxed((const uint64_t *)(uintptr_t)(sdb_load_relaxed(&slot->th) + gvl.thread_ec_off));
+    return sdb_load_relaxed(
+        (const uint64_t *)(uintptr_t)(sdb_load_relaxed(&slot->th) + gvl.thread_ec_off));
 }
 
 bool
@@ -156,7 +160,8 @@ on_thread_event(rb_event_flag_t event, const rb_internal_thread_event_data_t *da
         own_slot = NULL;
         /* the hook runs on the thread itself (thread.c:thread_start_func_2), unless it was a native thread of M:N */
         bool itself = sdb_load_relaxed(&slot->tid) == native_tid();
-        sdb_thread_ended(gvl.table, slot, sdb_monotonic_ns(), itself ? sdb_clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0);
+        sdb_thread_ended(gvl.table, slot, sdb_monotonic_ns(),
+                         itself ? sdb_clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0);
         return;
     }
     bool own = sdb_load_relaxed(&slot->flags) & SDB_THREAD_OWN;
@@ -171,11 +176,11 @@ install_hooks(void)
 #else
     rb_add_event_hook(on_thread_begin, RUBY_EVENT_THREAD_BEGIN, Qnil);
 #endif
-    rb_internal_thread_add_event_hook(on_thread_event,
-                                      RUBY_INTERNAL_THREAD_EVENT_READY | RUBY_INTERNAL_THREAD_EVENT_RESUMED |
-                                          RUBY_INTERNAL_THREAD_EVENT_SUSPENDED |
-                                          RUBY_INTERNAL_THREAD_EVENT_EXITED,
-                                      NULL);
+    rb_internal_thread_add_event_hook(
+        on_thread_event,
+        RUBY_INTERNAL_THREAD_EVENT_READY | RUBY_INTERNAL_THREAD_EVENT_RESUMED |
+            RUBY_INTERNAL_THREAD_EVENT_SUSPENDED | RUBY_INTERNAL_THREAD_EVENT_EXITED,
+        NULL);
 }
 
 #else /* Ruby 3.1 */
@@ -189,7 +194,9 @@ on_thread_end(rb_event_flag_t event, VALUE data, VALUE self, ID id, VALUE klass)
     if (!sdb_load_acquire(&gvl.enabled)) return;
     struct sdb_slot *slot = sdb_gvl_current_slot_unchecked();
     own_slot = NULL;
-    if (slot) sdb_thread_ended(gvl.table, slot, sdb_monotonic_ns(), sdb_clock_ns(CLOCK_THREAD_CPUTIME_ID));
+    if (slot)
+        sdb_thread_ended(gvl.table, slot, sdb_monotonic_ns(),
+                         sdb_clock_ns(CLOCK_THREAD_CPUTIME_ID));
 }
 
 static void
@@ -258,8 +265,8 @@ void
 sdb_gvl_seed_forked(struct sdb_thread_table *table, VALUE thread, uint64_t th, uint64_t root_ec,
                     uint64_t flags)
 {
-    own_slot = sdb_thread_claim(table, (uint64_t)thread, th, root_ec, native_tid(), flags, SDB_RUNNING,
-                                sdb_monotonic_ns());
+    own_slot = sdb_thread_claim(table, (uint64_t)thread, th, root_ec, native_tid(), flags,
+                                SDB_RUNNING, sdb_monotonic_ns());
 #ifdef HAVE_RB_INTERNAL_THREAD_SPECIFIC_GET
     if (own_slot) rb_internal_thread_specific_set(thread, gvl.key, own_slot);
 #endif

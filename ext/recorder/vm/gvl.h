@@ -22,8 +22,8 @@ void sdb_gvl_enable(bool on);
 void sdb_gvl_seed(struct sdb_thread_table *table);
 /* In a forked child: a slot for the only thread left. Calls nothing of the VM. `thread` is its VALUE.
  * Runs on: the forking thread, in the atfork handler. */
-void sdb_gvl_seed_forked(struct sdb_thread_table *table, VALUE thread, uint64_t th, uint64_t root_ec,
-                         uint64_t flags);
+void sdb_gvl_seed_forked(struct sdb_thread_table *table, VALUE thread, uint64_t th,
+                         uint64_t root_ec, uint64_t flags);
 /* The calling thread's slot, NULL when it has none. Runs on: any Ruby thread, GVL. */
 struct sdb_slot *sdb_gvl_current_slot(void);
 /* The same while hooks are off, for the atfork handler. */

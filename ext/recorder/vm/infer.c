@@ -12,8 +12,9 @@
 
 enum {
     NOISE_NS = 3000,
-    UNEXPLAINED_NS = 200000, /* CPU that no thread looked at has used: more than the clocks are read apart */
-    RAN_NS = 1000,        /* less than this of CPU since the last look is noise of the clock */
+    UNEXPLAINED_NS =
+        200000,    /* CPU that no thread looked at has used: more than the clocks are read apart */
+    RAN_NS = 1000, /* less than this of CPU since the last look is noise of the clock */
     EACH_TICK_CHECKS = 4, /* looks at a standing clock before they become rarer */
     RAREST_SHIFT = 4,     /* then up to each 16th tick */
 };
@@ -23,7 +24,8 @@ enum {
 static uint64_t
 others_cpu(void)
 {
-    uint64_t process = sdb_clock_ns(CLOCK_PROCESS_CPUTIME_ID), own = sdb_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    uint64_t process = sdb_clock_ns(CLOCK_PROCESS_CPUTIME_ID),
+             own = sdb_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     return process - own - sdb_symbolizer_cpu_ns();
 }
 
@@ -44,11 +46,14 @@ bool
 sdb_infer_unexplained(struct sdb_scanner *sc)
 {
     uint64_t others = others_cpu();
-    if (sc->explained_at_ns) sc->unexplained_ns += (int64_t)(others - sc->explained_at_ns) - (int64_t)sc->explained_cpu_ns;
+    if (sc->explained_at_ns)
+        sc->unexplained_ns +=
+            (int64_t)(others - sc->explained_at_ns) - (int64_t)sc->explained_cpu_ns;
     sc->explained_at_ns = others;
     sc->explained_cpu_ns = 0;
     if (sc->unexplained_ns < UNEXPLAINED_NS) {
-        if (sc->unexplained_ns < -UNEXPLAINED_NS) sc->unexplained_ns = 0; /* a clock was read late */
+        if (sc->unexplained_ns < -UNEXPLAINED_NS)
+            sc->unexplained_ns = 0; /* a clock was read late */
         return false;
     }
     sc->unexplained_ns = 0;
@@ -68,17 +73,19 @@ sdb_infer_state(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *
     };
     *ran = false;
     bool first = scan->seen_cpu_ns == 0;
-    if (scan->stack_due || scan->inferred_state == SDB_RUNNING) sc->inferred_running = true; /* look again next tick */
+    if (scan->stack_due || scan->inferred_state == SDB_RUNNING)
+        sc->inferred_running = true; /* look again next tick */
     /* what is written all the same must say how long it has been blocked */
-    bool due = scan->stack_due || sc->now_ns >= scan->next_check_ns || sc->look_at_all || sc->last_tick ||
-               scan->sample_chunk != sdb_ring_writer_chunk(sc->writer);
+    bool due = scan->stack_due || sc->now_ns >= scan->next_check_ns || sc->look_at_all ||
+               sc->last_tick || scan->sample_chunk != sdb_ring_writer_chunk(sc->writer);
     if (!first && (!due || scan->checked_ns == sc->now_ns)) return false;
     uint64_t cpu = out->tid ? sdb_clock_ns(sdb_thread_cpu_clock((uint32_t)out->tid)) : 0;
     uint64_t used = first ? 0 : cpu - scan->seen_cpu_ns;
     /* it may be born after this tick began */
     uint64_t since = sc->now_ns > scan->checked_ns ? sc->now_ns - scan->checked_ns : 0;
     /* while it was not asked, its clock stood (see sdb_infer_unexplained) */
-    uint64_t quiet = !first && sc->previous_ns > scan->checked_ns ? sc->previous_ns - scan->checked_ns : 0;
+    uint64_t quiet =
+        !first && sc->previous_ns > scan->checked_ns ? sc->previous_ns - scan->checked_ns : 0;
     if (since < quiet + used) quiet = 0;
     uint64_t elapsed = since - quiet;
     scan->inferred_blocked_ns += quiet;
@@ -94,13 +101,16 @@ sdb_infer_state(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *
     scan->idle_checks = *ran ? 0 : scan->idle_checks + 1;
     /* it stopped: once more, now that it stands still, so that what it waits in is whole and certain */
     if (scan->idle_checks == 1) scan->stack_due = true;
-    uint64_t shift = scan->idle_checks > EACH_TICK_CHECKS ? scan->idle_checks - EACH_TICK_CHECKS : 0;
+    uint64_t shift =
+        scan->idle_checks > EACH_TICK_CHECKS ? scan->idle_checks - EACH_TICK_CHECKS : 0;
     if (shift > RAREST_SHIFT) shift = RAREST_SHIFT;
-    scan->next_check_ns = sc->now_ns + ((sc->pacing.interval_ns << shift) - sc->pacing.interval_ns / 2);
+    scan->next_check_ns =
+        sc->now_ns + ((sc->pacing.interval_ns << shift) - sc->pacing.interval_ns / 2);
 
     uint64_t before = scan->inferred_state;
     /* half of the time on a CPU: running all of it (the rest: other processes had the CPU) */
-    bool running = used * 2 >= elapsed || (first && used == 0 && cpu > 0 && slot->flags & SDB_THREAD_MAIN);
+    bool running =
+        used * 2 >= elapsed || (first && used == 0 && cpu > 0 && slot->flags & SDB_THREAD_MAIN);
     if (!running && elapsed > used) scan->inferred_blocked_ns += elapsed - used;
     scan->inferred_state = running ? SDB_RUNNING : SDB_BLOCKED;
     if (running) sc->inferred_running = true;

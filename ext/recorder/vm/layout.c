@@ -93,8 +93,9 @@ sdb_layout_table(char reason[SDB_REASON_BYTES])
     const struct sdb_layout *found = sdb_layout_for(version);
     if (!found) {
         /* From 4.1 on ZJIT keeps frames on the native stack, where no scanner of VM stacks finds them. */
-        snprintf(reason, SDB_REASON_BYTES, "Ruby %s is not one of the versions known to this sdb (%s)%s",
-                 ruby_version, SDB_LAYOUT_VERSIONS,
+        snprintf(reason, SDB_REASON_BYTES,
+                 "Ruby %s is not one of the versions known to this sdb (%s)%s", ruby_version,
+                 SDB_LAYOUT_VERSIONS,
                  zjit_is_on() ? "; and ZJIT is on, whose frames may be on the native stack" : "");
     }
     return found;
@@ -131,8 +132,9 @@ sdb_layout_prove(struct sdb_layout *out, char reason[SDB_REASON_BYTES])
     for (size_t i = 0; i < FIELD_COUNT && used < SDB_REASON_BYTES; i++) {
         uint32_t a = field_get(&table, &fields[i]), b = field_get(&measured, &fields[i]);
         if (fields[i].measured && a != b) {
-            used += (size_t)snprintf(reason + used, SDB_REASON_BYTES - used, "%s%s: table %u, measured %u",
-                                     used ? "; " : "", fields[i].name, a, b);
+            used += (size_t)snprintf(reason + used, SDB_REASON_BYTES - used,
+                                     "%s%s: table %u, measured %u", used ? "; " : "",
+                                     fields[i].name, a, b);
         }
     }
     if (used) {
@@ -168,8 +170,8 @@ sdb_layout_each(sdb_layout_visit *visit, void *data, char reason[SDB_REASON_BYTE
         return err;
     }
     for (size_t i = 0; i < FIELD_COUNT; i++) {
-        visit(fields[i].name, field_get(&table, &fields[i]), field_get(&measured, &fields[i]), fields[i].measured,
-              data);
+        visit(fields[i].name, field_get(&table, &fields[i]), field_get(&measured, &fields[i]),
+              fields[i].measured, data);
     }
     return 0;
 }

@@ -11,12 +11,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct sdb_layout { /* byte offsets; source: shared facts re-checked against vm_core.h of each version */
+struct
+    sdb_layout { /* byte offsets; source: shared facts re-checked against vm_core.h of each version */
     uint32_t thread_ec;                             /* rb_thread_t.ec */
     uint32_t ec_vm_stack, ec_vm_stack_size, ec_cfp; /* rb_execution_context_t; size in VALUEs */
     uint32_t ec_fiber, ec_thread;
     uint32_t cfp_pc, cfp_sp, cfp_iseq, cfp_self, cfp_ep, cfp_jit_return;
-    uint32_t cfp_bytes;                             /* sizeof(rb_control_frame_t) */
+    uint32_t cfp_bytes; /* sizeof(rb_control_frame_t) */
     uint32_t iseq_body, body_iseq_size, body_iseq_encoded;
 };
 
@@ -41,7 +42,8 @@ int sdb_layout_prove(struct sdb_layout *out, char reason[SDB_REASON_BYTES]);
 bool sdb_layout_force(const char *field, bool measured, uint32_t value);
 
 /* Visits name, table value, measured value of every field, for `sdb doctor`. */
-typedef void sdb_layout_visit(const char *field, uint32_t table, uint32_t measured, bool compared, void *data);
+typedef void sdb_layout_visit(const char *field, uint32_t table, uint32_t measured, bool compared,
+                              void *data);
 int sdb_layout_each(sdb_layout_visit *visit, void *data, char reason[SDB_REASON_BYTES]);
 
 #endif

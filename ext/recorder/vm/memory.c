@@ -48,11 +48,20 @@ write_pre_oom(struct sdb_scanner *sc, uint32_t level)
     struct sdb_gc_figures gc;
     sdb_memory_probe_status(&p);
     sdb_symbolizer_gc_figures(&gc);
-    const struct { const char *name; uint64_t value; } figures[] = {
-        {"rss_anon_bytes", p.rss_anon}, {"rss_file_bytes", p.rss_file}, {"rss_shmem_bytes", p.rss_shmem},
-        {"swap_bytes", p.swap}, {"peak_rss_bytes", p.peak_rss}, {"native_threads", p.threads},
-        {"gc_count", gc.count}, {"gc_heap_live_slots", gc.heap_live_slots},
-        {"gc_malloc_increase_bytes", gc.malloc_increase_bytes}, {"gc_oldmalloc_increase_bytes", gc.oldmalloc_increase_bytes},
+    const struct {
+        const char *name;
+        uint64_t value;
+    } figures[] = {
+        {"rss_anon_bytes", p.rss_anon},
+        {"rss_file_bytes", p.rss_file},
+        {"rss_shmem_bytes", p.rss_shmem},
+        {"swap_bytes", p.swap},
+        {"peak_rss_bytes", p.peak_rss},
+        {"native_threads", p.threads},
+        {"gc_count", gc.count},
+        {"gc_heap_live_slots", gc.heap_live_slots},
+        {"gc_malloc_increase_bytes", gc.malloc_increase_bytes},
+        {"gc_oldmalloc_increase_bytes", gc.oldmalloc_increase_bytes},
     };
     const size_t n = sizeof figures / sizeof *figures;
     sdb_ring_writer_reserve(sc->writer, 4096);
@@ -70,7 +79,8 @@ soon_full(struct sdb_scanner *sc, const struct sdb_memory *m, uint64_t passed_ns
 {
     if (!m->cgroup_limit || !passed_ns || m->cgroup_usage <= sc->memory.cgroup_usage) return false;
     double per_ns = (double)(m->cgroup_usage - sc->memory.cgroup_usage) / (double)passed_ns;
-    double left = m->cgroup_limit > m->cgroup_usage ? (double)(m->cgroup_limit - m->cgroup_usage) : 0;
+    double left =
+        m->cgroup_limit > m->cgroup_usage ? (double)(m->cgroup_limit - m->cgroup_usage) : 0;
     /* below half of the limit it is a process that starts, not one that dies */
     return m->cgroup_usage * 2 > m->cgroup_limit && left / per_ns < SHORT_NS;
 }
@@ -87,13 +97,16 @@ sdb_upkeep_memory(struct sdb_scanner *sc)
     }
     struct sdb_memory m;
     sdb_memory_probe_read(&sc->memory_probe, &m);
-    uint64_t moved = (m.rss > sc->memory.rss ? m.rss - sc->memory.rss : sc->memory.rss - m.rss) +
-                     (m.cgroup_usage > sc->memory.cgroup_usage ? m.cgroup_usage - sc->memory.cgroup_usage
-                                                               : sc->memory.cgroup_usage - m.cgroup_usage);
+    uint64_t moved =
+        (m.rss > sc->memory.rss ? m.rss - sc->memory.rss : sc->memory.rss - m.rss) +
+        (m.cgroup_usage > sc->memory.cgroup_usage ? m.cgroup_usage - sc->memory.cgroup_usage
+                                                  : sc->memory.cgroup_usage - m.cgroup_usage);
     bool soon = soon_full(sc, &m, passed);
-    if (moved >= CHANGE_BYTES || sc->memory_chunk != sdb_ring_writer_chunk(sc->writer)) write_memory(sc, &m);
+    if (moved >= CHANGE_BYTES || sc->memory_chunk != sdb_ring_writer_chunk(sc->writer))
+        write_memory(sc, &m);
     sc->memory_chunk = sdb_ring_writer_chunk(sc->writer);
-    uint32_t percent = m.cgroup_limit ? (uint32_t)(m.cgroup_usage * 100 / m.cgroup_limit) : 0, level = 0;
+    uint32_t percent = m.cgroup_limit ? (uint32_t)(m.cgroup_usage * 100 / m.cgroup_limit) : 0,
+             level = 0;
     for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
         if (percent >= levels[i]) level = levels[i];
     }
@@ -101,10 +114,13 @@ sdb_upkeep_memory(struct sdb_scanner *sc)
     sc->memory_short = level > 0 || soon;
     if (level > sc->memory_level || (soon && !was_short)) {
         write_pre_oom(sc, percent);
-        sdb_symbolizer_ask(SDB_ASK_WORK); /* name what is pending now, and read GC.stat for the next record */
+        sdb_symbolizer_ask(
+            SDB_ASK_WORK); /* name what is pending now, and read GC.stat for the next record */
     }
     /* falling well below re-arms the level */
-    sc->memory_level = level || percent + 5 >= levels[0] ? (level > sc->memory_level ? level : sc->memory_level) : 0;
+    sc->memory_level = level || percent + 5 >= levels[0]
+                           ? (level > sc->memory_level ? level : sc->memory_level)
+                           : 0;
     sc->memory = m;
     sc->memory_ns = sc->now_ns;
 }

@@ -55,6 +55,7 @@ sdb_oom_upkeep_second(void *data)
     struct sdb_scanner *sc = data;
     if (upkeep.off || !sc->has_file) return;
     /* an absent daemon costs one failed sendmsg in ten seconds, and changes nothing */
-    (void)sdb_oom_register(&upkeep.client, upkeep.socket, sc->file.fd, (uint64_t)(uintptr_t)&sc->threads->live,
-                           sc->file.identity.process_start_ticks, upkeep.service, sdb_monotonic_ns());
+    (void)sdb_oom_register(
+        &upkeep.client, upkeep.socket, sc->file.fd, (uint64_t)(uintptr_t)&sc->threads->live,
+        sc->file.identity.process_start_ticks, upkeep.service, sdb_monotonic_ns());
 }

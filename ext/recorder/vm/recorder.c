@@ -173,7 +173,8 @@ keep_options(const struct sdb_recorder_options *options)
 {
     rec.options = *options;
     snprintf(rec.dir, sizeof rec.dir, "%s", options->dir);
-    rec.options.text_bytes = options->text_bytes < sizeof rec.text ? options->text_bytes : sizeof rec.text;
+    rec.options.text_bytes =
+        options->text_bytes < sizeof rec.text ? options->text_bytes : sizeof rec.text;
     memcpy(rec.text, options->text, rec.options.text_bytes);
     rec.own_text_bytes = rec.options.text_bytes;
     rec.parent_ring[0] = '\0';
@@ -223,7 +224,8 @@ on_fork_child(void)
         compose_child_text(rec.scanner.file.path);
         sdb_ring_file_abandon(&rec.scanner.file);
     } else {
-        compose_child_text(NULL); /* forked before its own ring began: the one before is the nearest */
+        compose_child_text(
+            NULL); /* forked before its own ring began: the one before is the nearest */
     }
     sdb_memory_probe_close(&rec.scanner.memory_probe);
     rec.running = false;
@@ -297,7 +299,8 @@ sdb_recorder_start(const struct sdb_recorder_options *options, char reason[SDB_R
     rec.drop_top = options->yjit && !rec.stacks_last;
     if (sdb_safe_read_probe() == SDB_SAFE_READ_NONE && !rec.stacks_last) {
         snprintf(reason, SDB_REASON_BYTES,
-                 "this sandbox forbids process_vm_readv and /proc/self/mem, which Ruby before 3.3 needs; allow one");
+                 "this sandbox forbids process_vm_readv and /proc/self/mem, which Ruby before 3.3 "
+                 "needs; allow one");
         return SDB_ERR_UNSUPPORTED;
     }
     hook_process_once();
@@ -311,8 +314,8 @@ sdb_recorder_start(const struct sdb_recorder_options *options, char reason[SDB_R
     struct sdb_scanner *sc = &rec.scanner;
     err = sdb_ring_file_create(&sc->file, &sc->file_config);
     if (err) {
-        snprintf(reason, SDB_REASON_BYTES, "cannot create a ring in %s: %s (%s)", rec.dir, sdb_error_text(err),
-                 strerror(sc->file.last_errno));
+        snprintf(reason, SDB_REASON_BYTES, "cannot create a ring in %s: %s (%s)", rec.dir,
+                 sdb_error_text(err), strerror(sc->file.last_errno));
         free_parts(sc);
         return err;
     }
@@ -411,7 +414,8 @@ sdb_recorder_status(struct sdb_recorder_status *out)
         return;
     }
     if (__atomic_load_n(&sc->has_file, __ATOMIC_ACQUIRE)) out->path = sc->file.path;
-    for (int i = 0; i < SDB_COUNTER_COUNT; i++) out->counters[i] = sdb_load_relaxed(&sc->counters[i]);
+    for (int i = 0; i < SDB_COUNTER_COUNT; i++)
+        out->counters[i] = sdb_load_relaxed(&sc->counters[i]);
     out->parked = out->counters[SDB_C_PARKED] != 0;
     out->effective_interval_ns = out->counters[SDB_C_EFFECTIVE_INTERVAL_NS];
 }

@@ -17,7 +17,13 @@
 #include "sdb_atomic.h"
 #include "vm/symbolizer.h"
 
-enum { IDLE_ASK_NS = 100000000, SLOW_TICK_NS = 10000000, SLOW_AFTER_TICKS = 50, FEW_THREADS = 16, STACK_BYTES = 256 * 1024 };
+enum {
+    IDLE_ASK_NS = 100000000,
+    SLOW_TICK_NS = 10000000,
+    SLOW_AFTER_TICKS = 50,
+    FEW_THREADS = 16,
+    STACK_BYTES = 256 * 1024
+};
 
 /* Did this tick take the core from a running Ruby thread? By the cpu on which it last got the GVL: threads
  * migrate rarely between two GVL switches. */
@@ -84,7 +90,9 @@ note_gap(struct sdb_scanner *sc)
 {
     if (!sc->previous_ns) return;
     uint64_t passed = sc->now_ns - sc->previous_ns;
-    if (sdb_load_relaxed(&sc->counters[SDB_C_PARKED]) || passed <= SDB_GAP_INTERVALS * sc->pacing.interval_ns) return;
+    if (sdb_load_relaxed(&sc->counters[SDB_C_PARKED]) ||
+        passed <= SDB_GAP_INTERVALS * sc->pacing.interval_ns)
+        return;
     uint64_t gap = passed - sc->pacing.interval_ns;
     sdb_ring_writer_gap(sc->writer, gap, SDB_GAP_LATE);
     sdb_count(sc, SDB_C_LOST_GAP_NS, gap);
@@ -128,9 +136,11 @@ any_active(const struct sdb_scanner *sc)
 static void
 wait_unparked(struct sdb_scanner *sc, uint64_t timeout_ns)
 {
-    struct timespec t = {.tv_sec = (time_t)(timeout_ns / 1000000000ull), .tv_nsec = (long)(timeout_ns % 1000000000ull)};
+    struct timespec t = {.tv_sec = (time_t)(timeout_ns / 1000000000ull),
+                         .tv_nsec = (long)(timeout_ns % 1000000000ull)};
     uint32_t parked = 1;
-    syscall(SYS_futex, &sc->threads->parked, FUTEX_WAIT_PRIVATE, parked, timeout_ns ? &t : NULL, NULL, 0);
+    syscall(SYS_futex, &sc->threads->parked, FUTEX_WAIT_PRIVATE, parked, timeout_ns ? &t : NULL,
+            NULL, 0);
 }
 
 /* Sleeps until a thread can run again. Called at a tick boundary with everything written. */
@@ -153,8 +163,8 @@ park(struct sdb_scanner *sc)
     sdb_store_seq_cst(&sc->threads->parked, 1);
     sdb_fence_seq_cst();
     bool asked = false;
-    while (sdb_load_acquire(&sc->threads->parked) && !any_active(sc) && !sdb_load_acquire(&sc->stop) &&
-           sdb_load_acquire(&sc->dump_asked) == sc->dump_done) {
+    while (sdb_load_acquire(&sc->threads->parked) && !any_active(sc) &&
+           !sdb_load_acquire(&sc->stop) && sdb_load_acquire(&sc->dump_asked) == sc->dump_done) {
         wait_unparked(sc, asked ? 0 : IDLE_ASK_NS);
         if (asked || !sdb_load_acquire(&sc->threads->parked)) continue;
         /* idle for a while, not just between two requests: the file shall say so */

@@ -24,10 +24,11 @@
 #include "vm/walk.h"
 
 enum {
-    SDB_FLUSH_NS = 4000000,      /* oldest byte not on the file; "at most 5 ms lost" */
-    SDB_PARK_TICKS = 5,          /* ticks without a runnable thread before parking */
-    SDB_HEARTBEAT_TICKS = 100,   /* a running thread is written at least so often, for its CPU time */
-    SDB_CHILD_FILE_NS = 10000000, /* a forked child gets its file after this long: most exec before */
+    SDB_FLUSH_NS = 4000000,    /* oldest byte not on the file; "at most 5 ms lost" */
+    SDB_PARK_TICKS = 5,        /* ticks without a runnable thread before parking */
+    SDB_HEARTBEAT_TICKS = 100, /* a running thread is written at least so often, for its CPU time */
+    SDB_CHILD_FILE_NS =
+        10000000, /* a forked child gets its file after this long: most exec before */
     SDB_GAP_INTERVALS = 5,
 };
 
@@ -40,11 +41,12 @@ struct sdb_scanner {
     struct sdb_ring_writer *writer;
     struct sdb_symbol_area *symbols;
     struct sdb_events *events;
-    bool exact;          /* states from GVL events */
-    bool gc_events;      /* GC timed by events */
+    bool exact;     /* states from GVL events */
+    bool gc_events; /* GC timed by events */
     int (*during_gc)(void);
     void (*start_symbolizer)(void);
-    void (*every_second)(void *); /* upkeep of other layers (registration with the OOM daemon); may be NULL */
+    void (*every_second)(
+        void *); /* upkeep of other layers (registration with the OOM daemon); may be NULL */
     void *every_second_data;
 
     /* file: made at start, or by the scanner itself in a forked child */
@@ -61,17 +63,19 @@ struct sdb_scanner {
     bool last_tick; /* every thread is written, for what it used up to the end */
     uint64_t idle_ticks;
     uint64_t flushed_ns, second_ns, memory_ns, asked_ns;
-    bool ask_soon;     /* a thread began or ended: the symbolizer has something to do */
+    bool ask_soon; /* a thread began or ended: the symbolizer has something to do */
     struct sdb_memory_probe memory_probe;
     struct sdb_memory memory; /* as last read */
     uint64_t memory_opened_ns, memory_chunk;
-    uint32_t memory_level; /* highest PRE_OOM level written since usage was low */
-    bool memory_short; /* near the cgroup's limit: flush at every tick */
+    uint32_t memory_level;  /* highest PRE_OOM level written since usage was low */
+    bool memory_short;      /* near the cgroup's limit: flush at every tick */
     uint64_t others_cpu_ns; /* Ruby 3.1: did anything run? */
-    bool inferred_ran, inferred_running; /* Ruby 3.1: a thread did in this tick; one counts as running */
-    uint64_t explained_at_ns, explained_cpu_ns; /* Ruby 3.1: the app's CPU as last compared; what looks since then found */
-    int64_t unexplained_ns;                     /* ... and what they did not */
-    bool look_at_all;                           /* ... so no thread's clock may be taken as standing */
+    bool inferred_ran,
+        inferred_running; /* Ruby 3.1: a thread did in this tick; one counts as running */
+    uint64_t explained_at_ns,
+        explained_cpu_ns; /* Ruby 3.1: the app's CPU as last compared; what looks since then found */
+    int64_t unexplained_ns; /* ... and what they did not */
+    bool look_at_all;       /* ... so no thread's clock may be taken as standing */
     bool gc_now;
     uint32_t invalid[64]; /* entries that failed their proof, to be dropped; oldest first */
     uint32_t invalid_count;
@@ -81,7 +85,8 @@ struct sdb_scanner {
     uint64_t counters[SDB_COUNTER_COUNT];
     uint64_t stop;
     uint64_t dump_asked, dump_done; /* flush on request */
-    uint64_t needs_symbolizer;      /* a forked child has none yet: start_symbolizer is called until it has */
+    uint64_t
+        needs_symbolizer; /* a forked child has none yet: start_symbolizer is called until it has */
     pthread_mutex_t tick_lock; /* held during a tick, so that fork finds a tick boundary */
     pthread_t thread;
     bool started;
@@ -125,7 +130,8 @@ void sdb_upkeep_tick(struct sdb_scanner *sc);   /* end of each tick */
 void sdb_upkeep_flush(struct sdb_scanner *sc);  /* to the file */
 void sdb_upkeep_memory(struct sdb_scanner *sc); /* memory.c */
 void sdb_upkeep_state(struct sdb_scanner *sc);  /* the state page */
-void sdb_upkeep_second(struct sdb_scanner *sc); /* that, counters and clocks into the log, the governor */
+void sdb_upkeep_second(
+    struct sdb_scanner *sc); /* that, counters and clocks into the log, the governor */
 /* After the native thread ended: last names, figures, state CLOSED, closes the file. Runs on: the thread that
  * stops the recording. reason: why it stopped, NULL when asked to. */
 void sdb_upkeep_close(struct sdb_scanner *sc, const char *reason);

@@ -37,7 +37,8 @@ void
 sdb_spans_recording_begins(void)
 {
     uint64_t nonce = 0;
-    if (getrandom(&nonce, sizeof nonce, GRND_NONBLOCK) != sizeof nonce) nonce ^= sdb_clock_ns(CLOCK_REALTIME);
+    if (getrandom(&nonce, sizeof nonce, GRND_NONBLOCK) != sizeof nonce)
+        nonce ^= sdb_clock_ns(CLOCK_REALTIME);
     spans.nonce ^= nonce;
     sdb_contexts_forget();
     sdb_events_forget_abandoned();
@@ -133,8 +134,8 @@ merged(VALUE before, VALUE tags)
 }
 
 static size_t
-begin_payload(uint8_t *payload, uint64_t token, uint64_t parent, const struct sdb_span_start *start, struct sdb_text request,
-              const struct sdb_tag_text *tags)
+begin_payload(uint8_t *payload, uint64_t token, uint64_t parent, const struct sdb_span_start *start,
+              struct sdb_text request, const struct sdb_tag_text *tags)
 {
     struct sdb_text trace = text_of(start->trace);
     struct sdb_begin_event b = {
@@ -156,7 +157,8 @@ begin_payload(uint8_t *payload, uint64_t token, uint64_t parent, const struct sd
     return (size_t)(to + tags->bytes - payload);
 }
 
-_Static_assert(sizeof(struct sdb_begin_event) + 4 * SDB_EVENT_TEXT_MAX + TAGS_MAX_BYTES <= SDB_EVENT_BYTES_MAX,
+_Static_assert(sizeof(struct sdb_begin_event) + 4 * SDB_EVENT_TEXT_MAX + TAGS_MAX_BYTES <=
+                   SDB_EVENT_BYTES_MAX,
                "a payload fits");
 
 uint64_t
@@ -197,8 +199,8 @@ sdb_span_begin(const struct sdb_span_start *start, VALUE *context)
 }
 
 static bool
-tell_end(struct sdb_context *c, const struct sdb_block *b, struct sdb_slot *slot, uint32_t status, uint64_t next,
-         const struct sdb_tag_text *tags, uint64_t now)
+tell_end(struct sdb_context *c, const struct sdb_block *b, struct sdb_slot *slot, uint32_t status,
+         uint64_t next, const struct sdb_tag_text *tags, uint64_t now)
 {
     struct sdb_times t = sdb_context_times(c, slot, now), used = {0};
     sdb_times_add_since(&used, &t, &b->begin);
@@ -226,7 +228,8 @@ tell_end(struct sdb_context *c, const struct sdb_block *b, struct sdb_slot *slot
     if (sdb_events_push(slot, SDB_E_SPAN_END, now, payload, (size_t)(to - payload), 0)) return true;
     end.name_bytes = end.trace_bytes = 0;
     end.tag_count = 0;
-    return sdb_events_push(slot, SDB_E_SPAN_END, now, &end, sizeof end, 0); /* what was kept free for it */
+    return sdb_events_push(slot, SDB_E_SPAN_END, now, &end, sizeof end,
+                           0); /* what was kept free for it */
 }
 
 void
@@ -353,7 +356,8 @@ sdb_tags_begin(VALUE tags, VALUE texts, VALUE *context)
     struct sdb_slot *slot = sdb_gvl_current_slot();
     if (!slot) return 0;
     struct sdb_context *c = sdb_context_current(slot, true);
-    VALUE all = merged(c->tags, tags), set = merged(c->set, texts), encoded = NIL_P(set) ? Qnil : encoded_set(set);
+    VALUE all = merged(c->tags, tags), set = merged(c->set, texts),
+          encoded = NIL_P(set) ? Qnil : encoded_set(set);
     uint64_t token = ++spans.last_token;
     sdb_context_push(c, token);
     c->tags = all;
@@ -371,7 +375,8 @@ sdb_tags_end(VALUE context, uint64_t token)
     struct sdb_context *c = sdb_context_of(context);
     struct sdb_slot *slot = sdb_gvl_current_slot();
     sdb_context_remove(c, token);
-    if (slot && (VALUE)sdb_load_relaxed(&slot->context) == context) sdb_context_tell(c, slot, sdb_monotonic_ns());
+    if (slot && (VALUE)sdb_load_relaxed(&slot->context) == context)
+        sdb_context_tell(c, slot, sdb_monotonic_ns());
 }
 
 VALUE

@@ -37,12 +37,13 @@ static struct {
     const struct sdb_layout *layout;
     /* guarded by the GVL */
     VALUE thread;
-    VALUE joiners[JOINERS_MAX]; /* who sat in join when the present thread began; compared, never followed */
+    VALUE joiners
+        [JOINERS_MAX]; /* who sat in join when the present thread began; compared, never followed */
     int joiner_count;
     struct sdb_young current; /* being named, for rb_protect */
     struct sdb_named *made;
     /* shared: atomic */
-    uint64_t asked;  /* SDB_ASK_* bits; the futex is its low half */
+    uint64_t asked; /* SDB_ASK_* bits; the futex is its low half */
     uint64_t tid, alive, passes_begun, passes_ended;
     uint64_t stop, interrupted, gvl_ns, memory_bytes;
     uint64_t gc_figures[4]; /* struct sdb_gc_figures */
@@ -119,7 +120,8 @@ name_one(void)
         static const struct sdb_symbol nameless = {
             .kind = SDB_CODE_INVALID, .name = "", .path = "", .class_name = ""};
         sym.made = calloc(1, sizeof *sym.made);
-        if (sym.made) *sym.made = (struct sdb_named){.symbol = nameless, .memory_bytes = sizeof *sym.made};
+        if (sym.made)
+            *sym.made = (struct sdb_named){.symbol = nameless, .memory_bytes = sizeof *sym.made};
     }
     if (!sym.made) return false;
     VALUE iseq = 0, ment = 0;
@@ -264,7 +266,8 @@ struct sleepers {
 static VALUE
 top_label(VALUE thread)
 {
-    VALUE locations = rb_funcall(thread, rb_intern("backtrace_locations"), 2, INT2FIX(0), INT2FIX(1));
+    VALUE locations =
+        rb_funcall(thread, rb_intern("backtrace_locations"), 2, INT2FIX(0), INT2FIX(1));
     if (!RB_TYPE_P(locations, T_ARRAY) || RARRAY_LEN(locations) == 0) return Qnil;
     return rb_funcall(RARRAY_AREF(locations, 0), rb_intern("base_label"), 0);
 }
@@ -274,7 +277,8 @@ look_at_sleepers(VALUE argument)
 {
     struct sleepers *s = (struct sleepers *)argument;
     VALUE list = rb_funcall(rb_cThread, rb_intern("list"), 0);
-    VALUE inspect = rb_funcall(rb_cThread, rb_intern("instance_method"), 1, ID2SYM(rb_intern("inspect")));
+    VALUE inspect =
+        rb_funcall(rb_cThread, rb_intern("instance_method"), 1, ID2SYM(rb_intern("inspect")));
     for (long i = 0; i < RARRAY_LEN(list); i++) {
         VALUE thread = RARRAY_AREF(list, i);
         if (thread == rb_thread_current()) continue;
@@ -317,7 +321,8 @@ begin_thread(void)
 static bool
 deadlock_would_be_seen(void)
 {
-    uint64_t ended = sdb_load_relaxed(&sym.threads->last_ended_ns), blocked = sdb_thread_last_blocked(sym.threads);
+    uint64_t ended = sdb_load_relaxed(&sym.threads->last_ended_ns),
+             blocked = sdb_thread_last_blocked(sym.threads);
     return blocked && (!ended || blocked > ended + (sdb_gvl_exact() ? 0 : INEXACT_NS));
 }
 

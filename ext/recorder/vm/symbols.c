@@ -17,7 +17,11 @@
 /* iseq.c, exported from 3.1 to 4.0, in no public header */
 unsigned int rb_iseq_line_no(const void *iseq, size_t pos);
 
-enum { NAME_BYTES = 4096, MAX_LINE_RUNS = 4096, CALLED_ID_OFF = 24 /* rb_callable_method_entry_t.called_id */ };
+enum {
+    NAME_BYTES = 4096,
+    MAX_LINE_RUNS = 4096,
+    CALLED_ID_OFF = 24 /* rb_callable_method_entry_t.called_id */
+};
 
 struct text {
     char bytes[NAME_BYTES];
@@ -70,8 +74,9 @@ strip(const char **s, size_t *n, const char *prefix)
 static bool
 same_string(VALUE a, VALUE b)
 {
-    return a == b || (RB_TYPE_P(a, T_STRING) && RB_TYPE_P(b, T_STRING) && RSTRING_LEN(a) == RSTRING_LEN(b) &&
-                      !memcmp(RSTRING_PTR(a), RSTRING_PTR(b), (size_t)RSTRING_LEN(a)));
+    return a == b ||
+           (RB_TYPE_P(a, T_STRING) && RB_TYPE_P(b, T_STRING) && RSTRING_LEN(a) == RSTRING_LEN(b) &&
+            !memcmp(RSTRING_PTR(a), RSTRING_PTR(b), (size_t)RSTRING_LEN(a)));
 }
 
 /* ID under which a method entry was called. The public API has none for define_method bodies; the field
@@ -117,7 +122,8 @@ put_iseq_name(struct text *t, VALUE iseq, VALUE ment, bool bmethod_body)
         put(t, s, n);
         return;
     }
-    VALUE method = rb_profile_frame_path(ment); /* nil for a define_method entry: it has no iseq of its own */
+    VALUE method =
+        rb_profile_frame_path(ment); /* nil for a define_method entry: it has no iseq of its own */
     bool bmethod = bmethod_body || NIL_P(method);
     VALUE name = bmethod ? called_name(ment) : base;
     if (!RB_TYPE_P(name, T_STRING)) {
@@ -159,8 +165,8 @@ line_runs(VALUE iseq, uint32_t count, struct sdb_line_run *runs)
 }
 
 static struct sdb_named *
-build(const struct sdb_symbol *s, const struct text *name, const struct text *path, const struct text *class,
-      const struct sdb_line_run *runs)
+build(const struct sdb_symbol *s, const struct text *name, const struct text *path,
+      const struct text *class, const struct sdb_line_run *runs)
 {
     size_t runs_bytes = s->line_run_count * sizeof *runs;
     size_t bytes = sizeof(struct sdb_named) + runs_bytes + name->n + path->n + class->n;
@@ -179,13 +185,14 @@ build(const struct sdb_symbol *s, const struct text *name, const struct text *pa
     named->symbol.class_name = text + name->n + path->n;
     named->symbol.name_bytes = (uint32_t)name->n;
     named->symbol.path_bytes = (uint32_t)path->n;
-    named->symbol.class_bytes = (uint32_t)class->n;
+    named->symbol.class_bytes = (uint32_t) class->n;
     return named;
 }
 
 /* The address must still be the iseq that was scanned: its kind, and a pc that lies inside it. */
 static bool
-prove_iseq(const struct sdb_layout *l, const struct sdb_young *young, uint64_t *base, uint32_t *count)
+prove_iseq(const struct sdb_layout *l, const struct sdb_young *young, uint64_t *base,
+           uint32_t *count)
 {
     uint64_t body, encoded;
     uint32_t size;
@@ -206,13 +213,15 @@ sdb_symbol_make(const struct sdb_layout *layout, const struct sdb_young *young)
     static struct sdb_line_run runs[MAX_LINE_RUNS];
     VALUE iseq = (VALUE)young->iseq, ment = (VALUE)(young->ment & ~(uint64_t)SDB_CODE_BMETHOD);
     bool bmethod_body = young->ment & SDB_CODE_BMETHOD;
-    struct sdb_symbol s = {.kind = SDB_CODE_INVALID, .iseq = (uint64_t)iseq, .method_entry = (uint64_t)ment};
+    struct sdb_symbol s = {
+        .kind = SDB_CODE_INVALID, .iseq = (uint64_t)iseq, .method_entry = (uint64_t)ment};
     name.n = path.n = class.n = 0;
 
     uint64_t base = 0;
     uint32_t count = 0;
     if (ment && !sdb_vm_is_ment(ment)) return build(&s, &name, &path, &class, runs);
-    if (iseq && !prove_iseq(layout, young, &base, &count)) return build(&s, &name, &path, &class, runs);
+    if (iseq && !prove_iseq(layout, young, &base, &count))
+        return build(&s, &name, &path, &class, runs);
     if (!iseq && !ment) return build(&s, &name, &path, &class, runs);
     if (iseq && ment && !bmethod_body) {
         /* a half-published frame may join one method's iseq with another's entry */
@@ -221,7 +230,8 @@ sdb_symbol_make(const struct sdb_layout *layout, const struct sdb_young *young)
         if (!NIL_P(theirs) && same_string(label, mine) && !same_string(mine, theirs)) {
             return build(&s, &name, &path, &class, runs);
         }
-        if (!NIL_P(theirs) && same_string(label, mine)) sdb_frame_learn_pair(young->iseq, (uint64_t)ment);
+        if (!NIL_P(theirs) && same_string(label, mine))
+            sdb_frame_learn_pair(young->iseq, (uint64_t)ment);
     }
     VALUE frame = iseq ? iseq : ment;
     if (iseq) {
@@ -232,7 +242,8 @@ sdb_symbol_make(const struct sdb_layout *layout, const struct sdb_young *young)
     }
     VALUE where = code_path(frame), first = rb_profile_frame_first_lineno(frame);
     put_string(&path, where);
-    if (path.n == 7 && !memcmp(path.bytes, "<cfunc>", 7)) path.n = 0; /* what the API says of a C function */
+    if (path.n == 7 && !memcmp(path.bytes, "<cfunc>", 7))
+        path.n = 0; /* what the API says of a C function */
     if (ment) put_class(&class, rb_profile_frame_classpath(ment));
     s.kind = iseq || path.n ? SDB_CODE_RUBY : SDB_CODE_C;
     s.first_line = FIXNUM_P(first) ? (uint32_t)FIX2LONG(first) : 0;

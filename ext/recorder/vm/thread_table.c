@@ -23,7 +23,8 @@ segment_at(struct sdb_thread_table *t, uint32_t segment)
     struct sdb_slot *fresh = aligned_alloc(64, SDB_SEGMENT_SLOTS * sizeof *fresh);
     if (!fresh) return NULL;
     memset(fresh, 0, SDB_SEGMENT_SLOTS * sizeof *fresh);
-    for (uint32_t i = 0; i < SDB_SEGMENT_SLOTS; i++) fresh[i].index = segment * SDB_SEGMENT_SLOTS + i;
+    for (uint32_t i = 0; i < SDB_SEGMENT_SLOTS; i++)
+        fresh[i].index = segment * SDB_SEGMENT_SLOTS + i;
     uint64_t expected = 0;
     if (!sdb_cas_acq_rel(&t->live.segments[segment], &expected, (uint64_t)(uintptr_t)fresh)) {
         free(fresh); /* another Ractor was faster */
@@ -84,7 +85,8 @@ sdb_thread_claim(struct sdb_thread_table *t, uint64_t thread_value, uint64_t th,
     sdb_store_relaxed(&slot->birth_ns, now_ns);
     sdb_store_relaxed(&slot->flags, flags);
     sdb_store_relaxed(&slot->death_ns, 0);
-    sdb_store_relaxed(&slot->begin_cpu_ns, tid ? sdb_clock_ns(sdb_thread_cpu_clock((uint32_t)tid)) : 0);
+    sdb_store_relaxed(&slot->begin_cpu_ns,
+                      tid ? sdb_clock_ns(sdb_thread_cpu_clock((uint32_t)tid)) : 0);
     sdb_store_relaxed(&slot->end_cpu_ns, 0);
     sdb_store_relaxed(&slot->name, 0);
     sdb_store_relaxed(&slot->queue, 0);
@@ -99,7 +101,8 @@ sdb_thread_claim(struct sdb_thread_table *t, uint64_t thread_value, uint64_t th,
 }
 
 void
-sdb_thread_ended(struct sdb_thread_table *t, struct sdb_slot *slot, uint64_t now_ns, uint64_t cpu_ns)
+sdb_thread_ended(struct sdb_thread_table *t, struct sdb_slot *slot, uint64_t now_ns,
+                 uint64_t cpu_ns)
 {
     uint64_t expected = SDB_SLOT_LIVE;
     sdb_store_relaxed(&slot->death_ns, now_ns);
@@ -119,7 +122,7 @@ sdb_thread_enter(struct sdb_slot *slot, uint64_t state, uint64_t now_ns)
     uint64_t since = sdb_load_relaxed(&slot->since_ns), spent = now_ns > since ? now_ns - since : 0;
     sdb_store_relaxed(&slot->seq, seq + 1);
     sdb_fence_release(); /* odd before the fields; pairs with sdb_thread_view */
-    uint64_t *total = old == SDB_GVL_WAIT ? &slot->wait_ns
+    uint64_t *total = old == SDB_GVL_WAIT  ? &slot->wait_ns
                       : old == SDB_BLOCKED ? &slot->blocked_ns
                       : old == SDB_GC      ? &slot->gc_ns
                                            : NULL;
@@ -142,7 +145,8 @@ sdb_thread_last_blocked(const struct sdb_thread_table *t)
         uint64_t flags = sdb_load_relaxed(&slot->flags), since = sdb_load_relaxed(&slot->since_ns);
         if (flags & SDB_THREAD_OWN) continue;
         /* on 3.1 the state is not in the slot; its since is when the scanner last saw the thread run */
-        if (!(flags & SDB_THREAD_INFERRED) && sdb_load_relaxed(&slot->state) != SDB_BLOCKED) return 0;
+        if (!(flags & SDB_THREAD_INFERRED) && sdb_load_relaxed(&slot->state) != SDB_BLOCKED)
+            return 0;
         if (since > last) last = since;
     }
     return last;
@@ -234,12 +238,15 @@ sdb_thread_table_reset(struct sdb_thread_table *t)
     /* segments stay: a hook that is just leaving may still hold a slot pointer */
     uint64_t used = sdb_load_acquire(&t->live.segments_used);
     for (uint32_t s = 0; s < used; s++) {
-        struct sdb_slot *segment = (struct sdb_slot *)(uintptr_t)sdb_load_relaxed(&t->live.segments[s]);
+        struct sdb_slot *segment =
+            (struct sdb_slot *)(uintptr_t)sdb_load_relaxed(&t->live.segments[s]);
         for (int i = 0; segment && i < SDB_SEGMENT_SLOTS; i++) {
             free((void *)(uintptr_t)sdb_load_relaxed(&segment[i].name));
-            sdb_event_queue_free((struct sdb_event_queue *)(uintptr_t)sdb_load_relaxed(&segment[i].queue));
+            sdb_event_queue_free(
+                (struct sdb_event_queue *)(uintptr_t)sdb_load_relaxed(&segment[i].queue));
             uint64_t seq = sdb_load_relaxed(&segment[i].seq);
-            struct sdb_slot kept = {.seq = (seq + 2) & ~1ull, .scan = segment[i].scan, .index = segment[i].index};
+            struct sdb_slot kept = {
+                .seq = (seq + 2) & ~1ull, .scan = segment[i].scan, .index = segment[i].index};
             segment[i] = kept; /* the scanner's buffer is kept for the slot's next thread */
         }
         sdb_store_relaxed(&t->active[s], 0);

@@ -14,7 +14,8 @@
 
 enum { SDB_NAME_WORDS = 16 };
 
-struct sdb_slot_name { /* one buffer a slot, overwritten in place under a seqlock; owner: symbolizer */
+struct
+    sdb_slot_name { /* one buffer a slot, overwritten in place under a seqlock; owner: symbolizer */
     uint64_t seq, bytes;
     uint64_t words[SDB_NAME_WORDS]; /* text, cut at 128 bytes */
 };
@@ -31,7 +32,7 @@ struct sdb_thread_table {
     uint64_t refused;                   /* shared: atomic; threads for which no slot was left */
     uint64_t claim_hint;                /* shared: atomic */
     uint64_t last_ended_ns;             /* shared: atomic; when a thread of the app last ended */
-    uint64_t parked;                    /* shared: atomic; the scanner waits on it as a futex (low 32 bits) */
+    uint64_t parked; /* shared: atomic; the scanner waits on it as a futex (low 32 bits) */
 };
 
 /* Takes a free slot for a thread and makes it LIVE in `state`. NULL when the table is full (counted).
@@ -40,7 +41,8 @@ struct sdb_slot *sdb_thread_claim(struct sdb_thread_table *t, uint64_t thread_va
                                   uint64_t root_ec, uint64_t tid, uint64_t flags, uint64_t state,
                                   uint64_t now_ns);
 /* LIVE -> DEAD. cpu_ns: the thread's CPU clock, 0 not known. Runs on: hooks, and on 3.1 the scanner. */
-void sdb_thread_ended(struct sdb_thread_table *t, struct sdb_slot *slot, uint64_t now_ns, uint64_t cpu_ns);
+void sdb_thread_ended(struct sdb_thread_table *t, struct sdb_slot *slot, uint64_t now_ns,
+                      uint64_t cpu_ns);
 /* Enters a state, adding the time of the one before to its total. Runs on: hooks, for one thread never
  * two at once (the VM orders a thread's READY before its RESUMED). */
 void sdb_thread_enter(struct sdb_slot *slot, uint64_t state, uint64_t now_ns);
@@ -62,9 +64,8 @@ bool sdb_thread_view(const struct sdb_slot *slot, struct sdb_state_view *out);
 static inline struct sdb_slot *
 sdb_thread_slot(const struct sdb_thread_table *t, uint32_t index)
 {
-    struct sdb_slot *segment =
-        (struct sdb_slot *)(uintptr_t)__atomic_load_n(&t->live.segments[index / SDB_SEGMENT_SLOTS],
-                                                      __ATOMIC_ACQUIRE); /* pairs with claim */
+    struct sdb_slot *segment = (struct sdb_slot *)(uintptr_t)__atomic_load_n(
+        &t->live.segments[index / SDB_SEGMENT_SLOTS], __ATOMIC_ACQUIRE); /* pairs with claim */
     return segment ? &segment[index % SDB_SEGMENT_SLOTS] : 0;
 }
 

@@ -26,8 +26,10 @@ static __thread struct {
 static uint64_t
 cpu_ns(const struct sdb_slot *slot, uint64_t idle_ns, uint64_t now_ns)
 {
-    uint64_t window = sdb_gvl_exact() ? WINDOW_NS : WINDOW_INFERRED_NS, serial = sdb_load_relaxed(&slot->serial);
-    if (anchor.slot == slot && anchor.serial == serial && now_ns >= anchor.at_ns && now_ns - anchor.at_ns <= window) {
+    uint64_t window = sdb_gvl_exact() ? WINDOW_NS : WINDOW_INFERRED_NS,
+             serial = sdb_load_relaxed(&slot->serial);
+    if (anchor.slot == slot && anchor.serial == serial && now_ns >= anchor.at_ns &&
+        now_ns - anchor.at_ns <= window) {
         return anchor.cpu_ns + sdb_since(now_ns - anchor.at_ns, sdb_since(idle_ns, anchor.idle_ns));
     }
     anchor.slot = slot;
@@ -56,8 +58,8 @@ struct sdb_times
 sdb_thread_times_of(const struct sdb_slot *slot, uint64_t serial)
 {
     struct sdb_state_view v;
-    if (sdb_load_acquire(&slot->life) != SDB_SLOT_LIVE || sdb_load_relaxed(&slot->serial) != serial ||
-        !sdb_thread_view(slot, &v)) {
+    if (sdb_load_acquire(&slot->life) != SDB_SLOT_LIVE ||
+        sdb_load_relaxed(&slot->serial) != serial || !sdb_thread_view(slot, &v)) {
         return (struct sdb_times){0};
     }
     return (struct sdb_times){

@@ -24,7 +24,8 @@ sdb_since(uint64_t now, uint64_t before)
 
 /* sum += now - before */
 static inline void
-sdb_times_add_since(struct sdb_times *sum, const struct sdb_times *now, const struct sdb_times *before)
+sdb_times_add_since(struct sdb_times *sum, const struct sdb_times *now,
+                    const struct sdb_times *before)
 {
     sum->cpu_ns += sdb_since(now->cpu_ns, before->cpu_ns);
     sum->wait_ns += sdb_since(now->wait_ns, before->wait_ns);

@@ -42,7 +42,8 @@ on_some_stack(const struct sdb_scanner *sc, uint32_t entry)
 {
     uint64_t used = sdb_load_acquire(&sc->threads->live.segments_used);
     for (uint32_t i = 0; i < used * SDB_SEGMENT_SLOTS; i++) {
-        const struct sdb_scan *scan = (const struct sdb_scan *)(uintptr_t)sdb_thread_slot(sc->threads, i)->scan;
+        const struct sdb_scan *scan =
+            (const struct sdb_scan *)(uintptr_t)sdb_thread_slot(sc->threads, i)->scan;
         for (uint32_t k = 0; scan && k < scan->depth; k++) {
             if (scan->frames[k].entry == entry) return true;
         }
@@ -59,7 +60,8 @@ drop_invalid(struct sdb_scanner *sc)
     for (uint32_t i = 0; i < sc->invalid_count; i++) {
         uint32_t entry = sc->invalid[i];
         bool young = !sdb_code_table_entry(sc->codes, entry)->written;
-        if (young || on_some_stack(sc, entry) || !sdb_code_table_drop(sc->codes, entry)) sc->invalid[kept++] = entry;
+        if (young || on_some_stack(sc, entry) || !sdb_code_table_drop(sc->codes, entry))
+            sc->invalid[kept++] = entry;
     }
     sc->invalid_count = kept;
 }
@@ -75,7 +77,8 @@ static void
 rewrite(struct sdb_code *code, void *data)
 {
     struct sdb_scanner *sc = data;
-    const struct sdb_named *named = (const struct sdb_named *)(uintptr_t)sdb_load_acquire(&code->named);
+    const struct sdb_named *named =
+        (const struct sdb_named *)(uintptr_t)sdb_load_acquire(&code->named);
     if (code->written != 2) return;
     /* best effort: what does not fit is named no more, and counted as recycled */
     if (sdb_symbol_area_append(sc->symbols, code->id, &named->symbol) == 0) code->written = 1;
@@ -102,10 +105,12 @@ write_names(struct sdb_scanner *sc)
     uint32_t entry;
     while ((entry = sdb_code_table_next_named(sc->codes))) {
         struct sdb_code *code = sdb_code_table_entry(sc->codes, entry);
-        const struct sdb_named *named = (const struct sdb_named *)(uintptr_t)sdb_load_acquire(&code->named);
+        const struct sdb_named *named =
+            (const struct sdb_named *)(uintptr_t)sdb_load_acquire(&code->named);
         if (named->symbol.kind == SDB_CODE_INVALID) {
             sdb_count(sc, SDB_C_LOST_UNRESOLVED, 1);
-            if (sc->invalid_count < sizeof sc->invalid / sizeof *sc->invalid) sc->invalid[sc->invalid_count++] = entry;
+            if (sc->invalid_count < sizeof sc->invalid / sizeof *sc->invalid)
+                sc->invalid[sc->invalid_count++] = entry;
         }
         sdb_count(sc, SDB_C_CODES, 1);
         code->written = 1;
@@ -137,7 +142,8 @@ write_gc_periods(struct sdb_scanner *sc)
         /* serial, phase (not told apart), begin, duration, and no heap figures: nothing here may ask the VM */
         const uint64_t fields[] = {p.serial, 0, begin, p.ns, 0, 0, 0};
         uint8_t bytes[10 * sizeof fields / sizeof *fields], *end = bytes;
-        for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) end = sdb_varint_put(end, fields[i]);
+        for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+            end = sdb_varint_put(end, fields[i]);
         sdb_ring_writer_sized(sc->writer, SDB_R_GC, bytes, (size_t)(end - bytes));
     }
 }
@@ -163,7 +169,8 @@ sdb_upkeep_flush(struct sdb_scanner *sc)
         sdb_set_counter(sc, SDB_C_WRITE_ERRNO, (uint64_t)sc->file.last_errno);
     }
     sdb_set_counter(sc, SDB_C_LOST_RING,
-                    sdb_ring_writer_blocks_lost(sc->writer) + sdb_ring_writer_records_dropped(sc->writer));
+                    sdb_ring_writer_blocks_lost(sc->writer) +
+                        sdb_ring_writer_records_dropped(sc->writer));
 }
 
 static void
@@ -186,7 +193,8 @@ publish_pending(struct sdb_scanner *sc)
 void
 sdb_upkeep_state(struct sdb_scanner *sc)
 {
-    if (pthread_equal(pthread_self(), sc->thread)) sc->cpu_ns = sdb_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    if (pthread_equal(pthread_self(), sc->thread))
+        sc->cpu_ns = sdb_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     uint64_t cpu = sc->cpu_ns, realtime = sdb_clock_ns(CLOCK_REALTIME);
     sdb_set_counter(sc, SDB_C_CPU_NS, cpu);
     sdb_set_counter(sc, SDB_C_GVL_NS, sdb_symbolizer_gvl_ns());
@@ -200,10 +208,11 @@ sdb_upkeep_state(struct sdb_scanner *sc)
     sdb_set_counter(sc, SDB_C_SYMBOL_BYTES, sdb_symbol_area_used_bytes(sc->symbols));
     sdb_set_counter(sc, SDB_C_LAST_TICK_NS, sc->now_ns - sc->start_ns);
     sdb_set_counter(sc, SDB_C_RSS_BYTES,
-                    sdb_ring_writer_memory_bytes(sc->writer) + sdb_symbol_area_memory_bytes(sc->symbols) +
-                        sdb_code_table_memory_bytes(sc->codes) + sdb_edge_set_memory_bytes(sc->edges) +
-                        sdb_walker_memory_bytes(sc->walker) + sdb_symbolizer_memory_bytes() +
-                        sdb_events_memory_bytes(sc->events));
+                    sdb_ring_writer_memory_bytes(sc->writer) +
+                        sdb_symbol_area_memory_bytes(sc->symbols) +
+                        sdb_code_table_memory_bytes(sc->codes) +
+                        sdb_edge_set_memory_bytes(sc->edges) + sdb_walker_memory_bytes(sc->walker) +
+                        sdb_symbolizer_memory_bytes() + sdb_events_memory_bytes(sc->events));
     if (sc->has_file) {
         sdb_ring_writer_state(sc->writer, SDB_RING_LIVE, sc->counters, NULL, sc->now_ns, realtime);
     }
@@ -216,7 +225,8 @@ sdb_upkeep_second(struct sdb_scanner *sc)
     sdb_upkeep_state(sc);
     drop_invalid(sc);
     if (sdb_symbolizer_is_gone()) sdb_store_release(&sc->needs_symbolizer, 1);
-    if (sdb_pacing_govern(&sc->pacing, sc->cpu_ns, sc->counters[SDB_C_DISPLACED_TICKS], sc->now_ns)) {
+    if (sdb_pacing_govern(&sc->pacing, sc->cpu_ns, sc->counters[SDB_C_DISPLACED_TICKS],
+                          sc->now_ns)) {
         sdb_ring_writer_interval(sc->writer, sc->pacing.interval_ns);
     }
     sdb_set_counter(sc, SDB_C_EFFECTIVE_INTERVAL_NS, sc->pacing.interval_ns);
@@ -257,7 +267,8 @@ sdb_upkeep_tick(struct sdb_scanner *sc)
     if (sc->file_due_ns && sc->now_ns >= sc->file_due_ns) open_file(sc);
     if (sc->now_ns - sc->second_ns >= 1000000000ull) sdb_upkeep_second(sc);
     uint64_t asked = sdb_load_acquire(&sc->dump_asked);
-    if (sc->memory_short || asked != sc->dump_done || sc->now_ns + sc->pacing.interval_ns > sc->flushed_ns + SDB_FLUSH_NS) {
+    if (sc->memory_short || asked != sc->dump_done ||
+        sc->now_ns + sc->pacing.interval_ns > sc->flushed_ns + SDB_FLUSH_NS) {
         sdb_upkeep_flush(sc);
         sdb_store_release(&sc->dump_done, asked);
     }

@@ -26,7 +26,8 @@ is_imemo(uint64_t value, enum sdb_vm_imemo type)
     if (value == 0 || value % SLOT_ALIGN || !sdb_vm_read(value, &flags, sizeof(flags))) {
         return false;
     }
-    return (flags & RUBY_T_MASK) == RUBY_T_IMEMO && ((flags >> RUBY_FL_USHIFT) & IMEMO_TYPE_MASK) == (unsigned)type;
+    return (flags & RUBY_T_MASK) == RUBY_T_IMEMO &&
+           ((flags >> RUBY_FL_USHIFT) & IMEMO_TYPE_MASK) == (unsigned)type;
 }
 
 static bool
@@ -57,8 +58,9 @@ sdb_vm_ment_of(uint64_t me_or_cref)
     if (is_imemo(me_or_cref, SDB_IMEMO_MENT)) {
         return me_or_cref;
     }
-    if (is_imemo(me_or_cref, SDB_IMEMO_SVAR) && sdb_vm_read(me_or_cref + SDB_SVAR_ENTRY_AT, &held, sizeof(held))
-        && is_imemo(held, SDB_IMEMO_MENT)) {
+    if (is_imemo(me_or_cref, SDB_IMEMO_SVAR) &&
+        sdb_vm_read(me_or_cref + SDB_SVAR_ENTRY_AT, &held, sizeof(held)) &&
+        is_imemo(held, SDB_IMEMO_MENT)) {
         return held;
     }
     return 0;

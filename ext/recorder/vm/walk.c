@@ -88,7 +88,8 @@ read_bounds(const struct sdb_walker *w, const struct sdb_slot *slot, struct sdb_
         s->cfp = word_at(s->ec + l->ec_cfp);
     } else {
         uint64_t words[3];
-        if (l->ec_vm_stack != 0 || l->ec_vm_stack_size != 8 || l->ec_cfp != 16) return SDB_WALK_UNREADABLE;
+        if (l->ec_vm_stack != 0 || l->ec_vm_stack_size != 8 || l->ec_cfp != 16)
+            return SDB_WALK_UNREADABLE;
         if (sdb_safe_read(words, s->ec, sizeof words) != 0) return SDB_WALK_NO_STACK;
         s->low = words[0];
         size = words[1];
@@ -97,7 +98,8 @@ read_bounds(const struct sdb_walker *w, const struct sdb_slot *slot, struct sdb_
     if (!s->low || !s->cfp || !size) return SDB_WALK_NO_STACK;
     if ((s->low | s->cfp) & 7 || size < 1024 || size > 1 << 24) return SDB_WALK_TORN;
     s->high = s->low + 8 * size;
-    if (s->cfp < s->low || s->cfp >= s->high || (s->high - s->cfp) % l->cfp_bytes) return SDB_WALK_TORN;
+    if (s->cfp < s->low || s->cfp >= s->high || (s->high - s->cfp) % l->cfp_bytes)
+        return SDB_WALK_TORN;
     s->depth = (uint32_t)((s->high - s->cfp) / l->cfp_bytes);
     s->direct = s->root && (w->config.stacks_last || slot->thread_value == w->config.main_thread);
     return 0;
@@ -107,7 +109,8 @@ static bool
 bounds_hold(const struct sdb_walker *w, const struct sdb_slot *slot, const struct sdb_stack *s)
 {
     struct sdb_stack now;
-    return read_bounds(w, slot, &now) == 0 && now.ec == s->ec && now.cfp == s->cfp && now.low == s->low;
+    return read_bounds(w, slot, &now) == 0 && now.ec == s->ec && now.cfp == s->cfp &&
+           now.low == s->low;
 }
 
 static bool
@@ -124,7 +127,8 @@ grow_copy(uint8_t **copy, size_t *capacity, size_t bytes)
 /* For a stack that may vanish: frames [from, depth) and the values [values_low, values_high) into our copies, with
  * one system call, so that the two are as little apart in time as can be. */
 static bool
-copy_stack(struct sdb_walker *w, struct sdb_stack *s, uint32_t from, uint64_t values_low, uint64_t values_high)
+copy_stack(struct sdb_walker *w, struct sdb_stack *s, uint32_t from, uint64_t values_low,
+           uint64_t values_high)
 {
     if (s->direct) {
         s->frames_end = s->high;
@@ -135,7 +139,9 @@ copy_stack(struct sdb_walker *w, struct sdb_stack *s, uint32_t from, uint64_t va
     if (values_low < s->low) values_low = s->low;
     if (values_high > newest) values_high = newest;
     size_t value_bytes = values_high > values_low ? values_high - values_low : 0;
-    if (!grow_copy(&w->copy, &w->copy_bytes, bytes) || !grow_copy(&w->values, &w->values_bytes, value_bytes)) return false;
+    if (!grow_copy(&w->copy, &w->copy_bytes, bytes) ||
+        !grow_copy(&w->values, &w->values_bytes, value_bytes))
+        return false;
     struct sdb_safe_piece pieces[] = {
         {.dst = w->copy, .src = newest, .bytes = bytes},
         {.dst = w->values, .src = values_low, .bytes = value_bytes},
@@ -151,7 +157,8 @@ copy_stack(struct sdb_walker *w, struct sdb_stack *s, uint32_t from, uint64_t va
 }
 
 static inline void
-read_frame(const struct sdb_walker *w, const struct sdb_stack *s, uint32_t i, struct sdb_raw_frame *f)
+read_frame(const struct sdb_walker *w, const struct sdb_stack *s, uint32_t i,
+           struct sdb_raw_frame *f)
 {
     const struct sdb_layout *l = &w->config.layout;
     uint64_t cfp = s->frames_end - (uint64_t)l->cfp_bytes * (i + 1);
@@ -165,7 +172,8 @@ read_frame(const struct sdb_walker *w, const struct sdb_stack *s, uint32_t i, st
 static inline bool
 same_frame(const struct sdb_raw_frame *a, const struct sdb_raw_frame *b, bool with_pc)
 {
-    return a->iseq == b->iseq && a->ep == b->ep && a->self == b->self && (!with_pc || a->pc == b->pc);
+    return a->iseq == b->iseq && a->ep == b->ep && a->self == b->self &&
+           (!with_pc || a->pc == b->pc);
 }
 
 /* Whether a frame is the one of the last walk. iseq, ep and pc are not enough: one call site may run a C method and
@@ -173,9 +181,11 @@ same_frame(const struct sdb_raw_frame *a, const struct sdb_raw_frame *b, bool wi
  * receiver tells the classes apart, the method entry tells C methods apart. with_pc: false for a top frame whose pc
  * may move on. */
 static inline bool
-unchanged(const struct sdb_stack *s, const struct sdb_raw_frame *f, const struct sdb_frame *old, bool with_pc)
+unchanged(const struct sdb_stack *s, const struct sdb_raw_frame *f, const struct sdb_frame *old,
+          bool with_pc)
 {
-    if (f->iseq != old->iseq || f->ep != old->ep || f->self != old->self || (with_pc && f->pc != old->pc)) {
+    if (f->iseq != old->iseq || f->ep != old->ep || f->self != old->self ||
+        (with_pc && f->pc != old->pc)) {
         return false;
     }
     return !old->me || sdb_frame_method_entry(s, f->ep) == old->me;
@@ -220,8 +230,8 @@ depth_now(const struct sdb_walker *w, const struct sdb_slot *slot, const struct 
 /* Reads frames [from, to) again; returns the first index that is no longer as in w->raw (to: none). The
  * top frame's pc may move. Frame from - 1, the last unchanged one, must hold too. */
 static uint32_t
-collect_again(struct sdb_walker *w, const struct sdb_slot *slot, struct sdb_stack *s, const struct sdb_scan *scan,
-              uint32_t from, uint32_t to)
+collect_again(struct sdb_walker *w, const struct sdb_slot *slot, struct sdb_stack *s,
+              const struct sdb_scan *scan, uint32_t from, uint32_t to)
 {
     struct sdb_raw_frame f;
     uint32_t first = from ? from - 1 : 0, same = to;
@@ -232,7 +242,8 @@ collect_again(struct sdb_walker *w, const struct sdb_slot *slot, struct sdb_stac
         if (ep < low) low = ep;
         if (ep > high) high = ep;
     }
-    if (from && scan->frames[from - 1].me && scan->frames[from - 1].ep < low) low = scan->frames[from - 1].ep;
+    if (from && scan->frames[from - 1].me && scan->frames[from - 1].ep < low)
+        low = scan->frames[from - 1].ep;
     if (!copy_stack(w, s, first, low - 16, high + 8)) return first;
     if (from) {
         read_frame(w, s, from - 1, &f);
@@ -267,8 +278,8 @@ edge_of(uint64_t iseq, uint64_t ment, uint64_t pc, const struct sdb_raw_frame *f
 /* Proves the edges of frames [from, to) that were never seen: they must be there once more, a random moment
  * later. Returns the end of what is proven. */
 static uint32_t
-prove_edges(struct sdb_walker *w, const struct sdb_slot *slot, struct sdb_stack *s, const struct sdb_scan *scan,
-            uint32_t from, uint32_t to, bool still)
+prove_edges(struct sdb_walker *w, const struct sdb_slot *slot, struct sdb_stack *s,
+            const struct sdb_scan *scan, uint32_t from, uint32_t to, bool still)
 {
     uint64_t iseq = 0, ment = 0, pc = 0;
     for (uint32_t i = from; i-- > 0;) { /* the caller: the nearest older frame that is shown */
@@ -317,14 +328,16 @@ grow_scan(struct sdb_scan *scan, uint32_t depth)
 static bool
 is_invalid(const struct sdb_code *code)
 {
-    const struct sdb_named *named = (const struct sdb_named *)(uintptr_t)sdb_load_acquire(&code->named);
+    const struct sdb_named *named =
+        (const struct sdb_named *)(uintptr_t)sdb_load_acquire(&code->named);
     return named && named->symbol.kind == SDB_CODE_INVALID;
 }
 
 /* Finds or adds the code of each shown frame in [from, *to). A code that failed its proof before (one method's iseq
  * with another's entry, read from two calls in turn) ends the part that is kept. False: no room. */
 static bool
-find_codes(struct sdb_walker *w, const struct sdb_stack *s, uint32_t from, uint32_t *to, uint64_t stamp)
+find_codes(struct sdb_walker *w, const struct sdb_stack *s, uint32_t from, uint32_t *to,
+           uint64_t stamp)
 {
     for (uint32_t i = from; i < *to; i++) {
         struct sdb_raw_frame *f = &w->raw[i - from];
@@ -359,15 +372,19 @@ publish(struct sdb_walker *w, uint64_t epoch)
 }
 
 static enum sdb_walk_result
-commit(struct sdb_walker *w, const struct sdb_stack *s, struct sdb_scan *scan, uint32_t from, uint32_t to,
-       bool torn)
+commit(struct sdb_walker *w, const struct sdb_stack *s, struct sdb_scan *scan, uint32_t from,
+       uint32_t to, bool torn)
 {
     if (!grow_scan(scan, to)) return SDB_WALK_TORN;
     for (uint32_t i = from; i < to; i++) {
         const struct sdb_raw_frame *f = &w->raw[i - from];
-        scan->frames[i] = (struct sdb_frame){
-            .iseq = f->iseq, .pc = f->pc, .ep = f->ep, .self = f->self, .ment = f->ment, .entry = f->entry,
-            .me = f->c_frame ? f->me : 0};
+        scan->frames[i] = (struct sdb_frame){.iseq = f->iseq,
+                                             .pc = f->pc,
+                                             .ep = f->ep,
+                                             .self = f->self,
+                                             .ment = f->ment,
+                                             .entry = f->entry,
+                                             .me = f->c_frame ? f->me : 0};
     }
     /* the newest frame of a JIT has a stale pc: no call site, so no line */
     if (to == s->depth && to > from && w->raw[to - 1 - from].jit) scan->frames[to - 1].pc = 0;
@@ -396,7 +413,8 @@ try_walk(struct sdb_walker *w, const struct sdb_slot *slot, struct sdb_scan *sca
         s->truncated = true;
     }
     /* the values up to where they reached last time, and some more; an ep beyond is read by itself */
-    if (!copy_stack(w, s, 0, s->low, s->low + scan->value_bytes + VALUE_SLACK)) return SDB_WALK_NO_STACK;
+    if (!copy_stack(w, s, 0, s->low, s->low + scan->value_bytes + VALUE_SLACK))
+        return SDB_WALK_NO_STACK;
     *from = common_prefix(w, s, scan);
     if (!grow_raw(w, s->depth - *from)) return SDB_WALK_TORN;
     for (uint32_t i = *from; i < s->depth; i++) read_frame(w, s, i, &w->raw[i - *from]);
@@ -428,7 +446,8 @@ sdb_walk(struct sdb_walker *w, const struct sdb_slot *slot, struct sdb_scan *sca
     struct sdb_stack s = {0};
     uint32_t from = 0, end = 0;
     int result = SDB_WALK_TORN;
-    int torn_tries = 0; /* it changed to another fiber's stack meanwhile: that takes no time to find out */
+    int torn_tries =
+        0; /* it changed to another fiber's stack meanwhile: that takes no time to find out */
     for (int tries = 0; tries < SDB_WALK_TRIES; tries++) {
         result = try_walk(w, slot, scan, still, &s, &from, &end);
         if (result == SDB_WALK_NO_STACK || result == SDB_WALK_UNREADABLE) return result;
@@ -471,10 +490,12 @@ sdb_walk_where(const struct sdb_walker *w, const struct sdb_frame *f)
 {
     if (!f->iseq || !f->pc) return 0;
     const struct sdb_code *code = sdb_code_table_entry(w->config.codes, f->entry);
-    const struct sdb_named *named = (const struct sdb_named *)(uintptr_t)sdb_load_acquire(&code->named);
+    const struct sdb_named *named =
+        (const struct sdb_named *)(uintptr_t)sdb_load_acquire(&code->named);
     if (!named) return f->pc; /* raw: the reader knows base when the name has come */
     const struct sdb_symbol *symbol = &named->symbol;
-    if (!symbol->base || f->pc < symbol->base || f->pc > symbol->base + 8ull * symbol->instruction_count) {
+    if (!symbol->base || f->pc < symbol->base ||
+        f->pc > symbol->base + 8ull * symbol->instruction_count) {
         return 0;
     }
     /* pc points behind the instruction; all instructions of a line are one `where`, so that a thread that
@@ -486,5 +507,6 @@ sdb_walk_where(const struct sdb_walker *w, const struct sdb_frame *f)
         if (symbol->line_runs[middle].index <= index) low = middle;
         else high = middle;
     }
-    return symbol->line_run_count ? (uint64_t)symbol->line_runs[low].index << 1 | 1 : (uint64_t)index << 1 | 1;
+    return symbol->line_run_count ? (uint64_t)symbol->line_runs[low].index << 1 | 1
+                                  : (uint64_t)index << 1 | 1;
 }

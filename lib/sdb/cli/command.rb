@@ -150,7 +150,9 @@ module Sdb
       end
 
       def complain(error, more = nil)
-        err.puts "sdb #{self.class.command_name}: #{Text.clean(error.message)}"
+        # "No such file or directory @ rb_sysopen - x.html" -> "x.html: No such file or directory"
+        message = error.message.dup.force_encoding(Encoding::UTF_8).scrub.sub(/\A(.*?) @ \w+ - (.*)\z/m, '\2: \1')
+        err.puts "sdb #{self.class.command_name}: #{Text.clean(message)}"
         err.puts more if more
       end
 

@@ -45,8 +45,8 @@ module Sdb
         Array(facts[:checks]).each { |check| show_check(check) }
         show_layout(facts[:layout]) if facts[:layout] && !facts[:layout].empty?
         out.puts
-        out.puts(facts[:ok] ? terminal.paint("Ruby programs can be profiled here.", :green) :
-                              terminal.paint("Ruby programs cannot be profiled here; see above.", :red))
+        out.puts(facts[:ok] ? terminal.paint("Ruby programs can be profiled here.",
+                                             :green) : terminal.paint("Ruby programs cannot be profiled here; see above.", :red))
       end
 
       def show_check(check)
@@ -61,7 +61,11 @@ module Sdb
         table = Table.new(terminal, [["table", :right], ["measured", :right], ["", :left], ["layout", :left]])
         rows.each do |row|
           agree = row[:table] == row[:measured]
-          verdict = row[:compared] ? (agree ? "agree" : "DIFFER") : "not measured"
+          verdict = if row[:compared]
+                      agree ? "agree" : "DIFFER"
+                    else
+                      "not measured"
+                    end
           table.row row[:table], row[:compared] ? row[:measured] : "-", verdict, row[:field],
                     styles: { 2 => (row[:compared] && !agree ? :red : :dim) }
         end

@@ -47,8 +47,7 @@ module Sdb
       def self.instant(text, flag)
         text = text.strip
         case text
-        when /\A\d{1,2}:\d{2}\z/ then "#{text.rjust(5, "0")}:00"
-        when /\A\d{1,2}:\d{2}:\d{2}(?:\.\d+)?\z/ then text.match?(/\A\d:/) ? "0#{text}" : text
+        when /\A\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?\z/ then clock(text)
         when /\A\d{4}-\d\d-\d\d/ then date(text)
         when /\A-(.+)\z/ then -Config::Units.duration_ns(Regexp.last_match(1))
         else Config::Units.duration_ns(text.delete_prefix("+"))
@@ -57,6 +56,14 @@ module Sdb
         raise UsageError, "#{flag} #{text}: not a time; give a clock time (14:05, 2026-08-01T14:05:10Z), " \
                           "-30s (before the end) or 90s (after the start)"
       end
+
+      def self.clock(text)
+        hour, minute, second = text.split(":")
+        raise ArgumentError if hour.to_i > 23 || minute.to_i > 59 || second.to_f >= 60
+
+        "#{hour.rjust(2, "0")}:#{minute}:#{second || "00"}"
+      end
+      private_class_method :clock
 
       def self.date(text)
         require "time"

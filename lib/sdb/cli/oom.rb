@@ -45,7 +45,11 @@ module Sdb
         deaths.each do |death|
           row = death.entry
           table.row Text.clock(row.at), row.cause, Text.clean(row.service.to_s), row.pid,
-                    death.dump ? (row.complete ? "yes" : "no") : "ring only", Text.clean(row.path),
+                    if death.dump
+                      row.complete ? "yes" : "no"
+                    else
+                      "ring only"
+                    end, Text.clean(row.path),
                     styles: { 1 => row.cause == "oom" ? :red : :yellow }
         end
         table.print(out)

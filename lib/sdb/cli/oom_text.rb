@@ -58,11 +58,19 @@ module Sdb
         kill = death.kill
         sender = "#{kill[:sender_comm]} (pid #{kill[:sender_pid]}, uid #{kill[:sender_uid]})"
         own = kill[:sender_pid] == death.dump.number(:pid)
-        lines = [death.cause == "oom" ? "memory was asked for by #{own ? "itself" : sender}" : "sent by #{sender}"]
-        lines << "in memory: #{Text.bytes(kill[:anon_rss_bytes])} anonymous, #{Text.bytes(kill[:file_rss_bytes])} of files, " \
-                 "#{Text.bytes(kill[:shmem_rss_bytes])} shared" if kill[:anon_rss_bytes].positive?
-        lines << "cgroup #{kill[:cgroup]}: limit #{Text.bytes(kill[:cgroup_limit_bytes])}, peak " \
-                 "#{Text.bytes(kill[:cgroup_peak_bytes])}" if kill[:cgroup_limit_bytes].positive?
+        lines = [if death.cause == "oom"
+                   "memory was asked for by #{own ? "itself" : sender}"
+                 else
+                   "sent by #{sender}"
+                 end]
+        if kill[:anon_rss_bytes].positive?
+          lines << "in memory: #{Text.bytes(kill[:anon_rss_bytes])} anonymous, #{Text.bytes(kill[:file_rss_bytes])} of files, " \
+                   "#{Text.bytes(kill[:shmem_rss_bytes])} shared"
+        end
+        if kill[:cgroup_limit_bytes].positive?
+          lines << "cgroup #{kill[:cgroup]}: limit #{Text.bytes(kill[:cgroup_limit_bytes])}, peak " \
+                   "#{Text.bytes(kill[:cgroup_peak_bytes])}"
+        end
         lines << "command: #{kill[:cmdline]}" unless kill[:cmdline].to_s.empty?
         lines
       end

@@ -51,7 +51,11 @@ module Sdb
       end
 
       def show(profile, request)
-        ending = request.open ? "still open" : (request.status.is_a?(Integer) ? "status #{request.status}" : request.status)
+        ending = if request.open
+                   "still open"
+                 else
+                   (request.status.is_a?(Integer) ? "status #{request.status}" : request.status)
+                 end
         heading(profile, Text.clean(request.name), Text.clean(request.id), ending, Text.clock(request.start))
         out.puts terminal.fit("#{request.kind}, pid #{request.pid} thread #{request.tid}#{tags(request.tags)}")
         out.puts

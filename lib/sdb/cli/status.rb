@@ -31,7 +31,7 @@ module Sdb
       def show(ring)
         status = ring.status
         out.puts "#{terminal.paint("pid #{status.pid}", :bold)}  #{terminal.paint(status.state, *state_color(status.state))}" \
-                 "#{status.reason ? ": #{Text.clean(status.reason)}" : ""}"
+                 "#{": #{Text.clean(status.reason)}" if status.reason}"
         facts(ring, status).each { |name, text| out.puts terminal.fit("  #{name.ljust(9)} #{text}") }
         status.warnings.each { |line| out.puts terminal.paint("  warning   #{Text.clean(line)}", :yellow) }
       end

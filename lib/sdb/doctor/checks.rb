@@ -96,7 +96,7 @@ module Sdb
       end
 
       def settings
-        check("settings", @config.warnings.empty? ? true : nil,
+        check("settings", @config.warnings.empty? || nil,
               @config.warnings.empty? ? "SDB_* variables are understood" : @config.warnings.join("; "),
               "correct the variables named; until then the defaults are used")
       end
@@ -117,7 +117,8 @@ module Sdb
 
       def jit_name
         return "YJIT" if defined?(RubyVM::YJIT) && RubyVM::YJIT.enabled?
-        return "ZJIT" if defined?(RubyVM::ZJIT) && RubyVM::ZJIT.respond_to?(:enabled?) && RubyVM::ZJIT.enabled?
+
+        "ZJIT" if defined?(RubyVM::ZJIT) && RubyVM::ZJIT.respond_to?(:enabled?) && RubyVM::ZJIT.enabled?
       end
 
       def cores

@@ -233,9 +233,17 @@ module Sdb
         numbers = data.functions.each_index.select do |n|
           wanted.is_a?(Regexp) ? data.functions[n].name.match?(wanted) : data.functions[n].name == wanted.to_s
         end
-        raise FilterError, "no function #{wanted.inspect} in these logs" if numbers.empty?
+        raise FilterError, "no function #{wanted.inspect} in these logs#{similar_functions(wanted)}" if numbers.empty?
 
         numbers
+      end
+
+      def similar_functions(wanted)
+        return "" if wanted.is_a?(Regexp)
+
+        word = wanted.to_s.downcase
+        names = data.functions.map(&:name).select { |name| name.downcase.include?(word) }.uniq.sort.first(5)
+        names.empty? ? "" : " (there are #{names.join(", ")})"
       end
 
       # Several functions: each with its own times, which need not add up.

@@ -64,7 +64,7 @@ module Sdb
 
           at
         end
-        guesses.min_by { |at| [(at - 0).abs, (at - end_ns).abs].min } || 0
+        guesses.min_by { |at| [at.abs, (at - end_ns).abs].min } || 0
       end
 
       # Frames of a stack, root first. named: also the stand-ins "(unknown)" and "(no Ruby frames)".

@@ -20,7 +20,8 @@ module Sdb
     class Lines < Document.of(:path, :lines); end
 
     class ThreadTime < Value.of(:pid, :tid, :name, :start_ns, :end_ns, :running_ns, :gvl_wait_ns, :blocked_ns,
-                                :gc_ns, :cpu_ns, :unknown_ns, :states); end
+                                :gc_ns, :cpu_ns, :unknown_ns, :states)
+    end
 
     class Threads < Document.of(:threads); end
 

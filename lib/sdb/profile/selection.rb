@@ -112,8 +112,12 @@ module Sdb
       def thread_mask
         pids = Array(@filters[:pid]).map { |pid| Integer(pid, exception: false) || raise(FilterError, "not a pid: #{pid.inspect}") }
         mask = @data.threads.each_with_index.map do |info, number|
-          (@filters[:own] || !info.own) && (pids.empty? || pids.include?(info.pid)) &&
-            named?(@part[:thread], info, number) && named?(@filters[:thread], info, number) ? 1 : 0
+          if (@filters[:own] || !info.own) && (pids.empty? || pids.include?(info.pid)) &&
+             named?(@part[:thread], info, number) && named?(@filters[:thread], info, number)
+            1
+          else
+            0
+          end
         end
         check_found(mask, pids)
         mask.pack("C*")
@@ -148,9 +152,21 @@ module Sdb
       # nil: no condition on spans or tags.
       def intervals
         parts = []
-        parts << @data.native.span_intervals(spans) if span_filters?
+        parts << @data.native.span_intervals(spans_named) if span_filters?
         tags.each { |key, value| parts << tagged(key, value) }
         parts.reduce { |left, right| @data.native.intersect(left, right) }
+      end
+
+      # That no span at all has the id is an answer of its own; that none of that id was slow enough is not.
+      def spans_named
+        numbers = spans
+        id = %i[request trace].find { |name| @filters.key?(name) }
+        return numbers if id.nil? || numbers.any?
+
+        ids = [@filters[:request], @filters[:trace]].map { |text| text&.to_s }
+        return numbers if @data.native.spans_find(nil, *ids, [], false, 0, -1.0, 0, nil, nil).any?
+
+        raise FilterError, "no #{id} #{@filters[id]} in these logs"
       end
 
       def span_filters?

@@ -113,7 +113,7 @@ module Sdb
       def run(row, thread, from, to, frames, state)
         if state == "gvl_wait"
           holder = @data.native.blame(@data.native.interval(thread, from, to), 1).first
-          holder = holder && blame(*holder)
+          holder &&= blame(*holder)
         end
         Run.new(at_ns: @data.ring_time(row.ring, from), ns: to - from, state: state, frames: frames, holder: holder)
       end

@@ -10,7 +10,7 @@ module Sdb
         @span = span
       end
 
-      def each(&block) = @body.each(&block)
+      def each(&) = @body.each(&)
 
       def close
         @body.close if @body.respond_to?(:close)
@@ -22,11 +22,11 @@ module Sdb
         name != :to_str && @body.respond_to?(name, include_all)
       end
 
-      def method_missing(name, *args, &block)
+      def method_missing(name, ...)
         return super unless respond_to_missing?(name)
 
         # Who takes a body as an Array does not close it any more (Rack 3, "Enumerable Body").
-        name == :to_ary ? @body.to_ary.tap { close } : @body.__send__(name, *args, &block)
+        name == :to_ary ? @body.to_ary.tap { close } : @body.__send__(name, ...)
       end
       ruby2_keywords :method_missing
     end

@@ -64,8 +64,8 @@ module Sdb
         string = ->(text) { @strings[text] ||= @strings.size }
         rows = used.map { |function| @words[:functions][function] }
         {
-          name: rows.map { |name, _, _| string.(name.to_s) },
-          path: rows.map { |_, path, _| string.(path) unless path.nil? || path.empty? },
+          name: rows.map { |name, _, _| string.call(name.to_s) },
+          path: rows.map { |_, path, _| string.call(path) unless path.nil? || path.empty? },
           line: rows.map { |_, _, line| line.to_i },
           category: rows.map { |name, path, _| categories.of(name.to_s, path) }
         }

@@ -126,6 +126,7 @@ module RingEncoder
     end
 
     def memory(time, rss, **facts) = record(time) { |r| r.memory(ns(time), rss, **facts) }
+
     def pre_oom(time, percent, **values)
       record(time) { |r| r.pre_oom(ns(time), percent, values.transform_keys(&:to_s)) }
     end

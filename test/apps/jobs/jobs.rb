@@ -1,0 +1,46 @@
+# frozen_string_literal: true
+
+# Jobs for Sidekiq: each spends its time in a method of its own, so that a profile tells whose it is.
+require "sidekiq"
+
+Sidekiq.configure_server { |config| config.logger.level = Logger::WARN }
+
+class TaggedJob
+  include Sidekiq::Job
+
+  sidekiq_options retry: false
+
+  # Each under its own tag, in which others nest.
+  def perform(number)
+    Sdb.tag(job: number, kind: number % 2) do
+      3.times do |step|
+        Sdb.tag(step: step) { Workers.public_send(:"work_#{number % 25}") }
+      end
+      Sdb.tags.except(:queue) == { job: number, kind: number % 2 } or raise "tags of another job: #{Sdb.tags}"
+    end
+    Sdb.tags.keys == [:queue] or raise "tags left over: #{Sdb.tags}"
+  end
+end
+
+class FailingJob
+  include Sidekiq::Job
+
+  sidekiq_options retry: false
+
+  def perform
+    Sdb.tag(failing: true) { raise ArgumentError, "on purpose" }
+  end
+end
+
+# work_0 to work_24: all the same, but for their names.
+module Workers
+  25.times do |n|
+    module_eval(<<~RUBY, __FILE__, __LINE__ + 1)
+      def self.work_#{n}
+        finish = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) + 0.004
+        nil while Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) < finish
+        sleep 0.004
+      end
+    RUBY
+  end
+end
