@@ -151,6 +151,12 @@ class CLIAnswersTest < Minitest::Test
     assert_equal %w[name path line], runs[0]["frames"].first.keys
   end
 
+  def test_slow_on_a_narrow_terminal_keeps_what_tells_most
+    lines = sdb!("slow", RING, out: CLIHelper::FakeTerminal.new(80)).out.gsub(/\e\[[\d;]*m/, "").lines.map(&:chomp)
+    assert_includes lines.map(&:split), %w[wall gvl_wait blocked start id name]
+    assert_empty(lines.select { |line| line.length > 80 })
+  end
+
   def test_request_sums_up_who_held_the_gvl
     out = sdb!("request", "slow-1", RING).out
     assert_match(/held by\n +120 ms  ReportsController#show, thread puma srv tp 002 in Integer#times$/, out)

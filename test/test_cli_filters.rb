@@ -49,6 +49,8 @@ class CLIFiltersTest < Minitest::Test
     assert_includes refused("--last", "10 parsecs"), "give 300ms, 10s, 5m or 1h"
     assert_includes refused("--from", "yesterday"), "clock time"
     assert_includes refused("--to", "2026-99-99"), "clock time"
+    assert_includes refused("--to", "25:10"), "clock time"
+    assert_includes refused("--to", "12:10:61"), "clock time"
     assert_includes refused("--metric", "cp"), "Did you mean cpu?"
     assert_includes refused("--state", "runing"), "Did you mean running?"
     assert_includes refused("--tag", "novalue"), "name=value"

@@ -16,6 +16,7 @@ module Sdb
       details "allocs: objects that it allocated; on Ruby 3.1 those that the whole process allocated meanwhile.\n"
 
       HOLDERS = 2
+      LEFT = %w[start id name].freeze
       LIMIT = 20
 
       private
@@ -44,10 +45,10 @@ module Sdb
         heading(profile, spans.size == 1 ? "the slowest" : "the #{spans.size} slowest", "in #{Text.duration(profile.duration_ns)}")
         out.puts
         summarize(spans)
-        table = Table.new(terminal, [*%w[wall cpu gvl_wait blocked gc allocs status].map { |n| [n, :right] },
-                                     ["start", :left], ["id", :left], ["name", :left]])
+        names = columns
+        table = Table.new(terminal, names.map { |name| [name, LEFT.include?(name) ? :left : :right] })
         unknown = inferred?(profile)
-        spans.each { |span| row(table, span, unknown) }
+        spans.each { |span| row(table, span, names, unknown) }
         table.print(out)
         return unless unknown
 
@@ -72,12 +73,31 @@ module Sdb
         out.puts
       end
 
-      def row(table, span, unknown)
-        times = %i[wall_ns cpu_ns gvl_wait_ns blocked_ns gc_ns].map { |field| Text.duration(span.public_send(field)) }
-        times[2] = "-" if unknown && span.gvl_wait_ns.to_i.zero?
-        table.row(*times, Text.count(span.allocations), span.open ? "open" : span.status.to_s, Text.clock(span.start),
-                  Text.clean(span.id), Text.clean(span.name), styles: { 0 => :bold, 2 => :red })
+      # What there is room for; elsewhere than on a terminal all of it.
+      def columns
+        width = terminal.width || 1000
+        names = %w[wall cpu gvl_wait blocked gc allocs status start id name]
+        names.delete("allocs") if width < 120
+        names -= %w[cpu gc status] if width < 100
+        names
+      end
+
+      def row(table, span, names, unknown)
+        cells = names.map { |name| cell(span, name, unknown) }
+        styles = { "wall" => :bold, "gvl_wait" => :red }.to_h { |name, style| [names.index(name), style] }
+        table.row(*cells, styles: styles)
         holders(span.blame).first(HOLDERS).each { |ns, text| table.note("#{" " * 10}waited #{Text.duration(ns)} for the GVL held by #{text}") }
+      end
+
+      def cell(span, name, unknown)
+        case name
+        when "allocs" then Text.count(span.allocations)
+        when "status" then span.open ? "open" : span.status.to_s
+        when "start" then terminal.width.to_i.between?(1, 119) ? Text.clock(span.start).split.last : Text.clock(span.start)
+        when "id", "name" then Text.clean(span.public_send(name))
+        when "gvl_wait" then unknown && span.gvl_wait_ns.to_i.zero? ? "-" : Text.duration(span.gvl_wait_ns)
+        else Text.duration(span.public_send(:"#{name}_ns"))
+        end
       end
     end
   end

@@ -82,7 +82,7 @@ module Sdb
         sums = Hash.new(0)
         each_stack(metric: metric, **filters) do |process, thread, frames, ns|
           words = frames.map { |f| lines && f.line.positive? ? "#{f.name} #{f.path}:#{f.line}" : f.name }
-          sums[[process, thread, *words].map { |word| word.tr(";", ":").gsub(/[\r\n]/, " ") }.join(";")] += ns
+          sums[[process, thread, *words].map { |word| word.tr(";", ":").gsub(/\p{Cc}/, " ") }.join(";")] += ns
         end
         sums.sort.filter_map { |text, ns| "#{text} #{(ns / 1000.0).round}\n" if ns >= 500 }.join
       end
