@@ -91,6 +91,14 @@ class CLITextTest < Minitest::Test
     assert_equal "Foo#bar", terminal.fit_place("Foo#bar", "", 7)
   end
 
+  def test_a_note_is_wrapped_at_words
+    terminal = Sdb::CLI::Terminal.new(CLIHelper::FakeTerminal.new(30), env: { "LANG" => "C.UTF-8" })
+    assert_equal ["  waited 44.3 ms for the GVL", "    held by Foo#bar", "    /a/very/long/path/that/ha…"],
+                 terminal.wrap("  waited 44.3 ms for the GVL held by Foo#bar /a/very/long/path/that/has/no/end.rb:1")
+    assert_equal ["  short"], terminal.wrap("  short")
+    assert_equal ["  #{"long " * 20}"], Sdb::CLI::Terminal.new(StringIO.new).wrap("  #{"long " * 20}")
+  end
+
   def test_columns_of_the_environment_are_the_width_of_a_terminal_and_of_nothing_else
     narrow = { "COLUMNS" => "60" }
     assert_equal [60, 80], [narrow, {}].map { |env| Sdb::CLI::Terminal.new(CLIHelper::FakeTerminal.new(80), env: env).width }

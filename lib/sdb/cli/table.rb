@@ -32,7 +32,7 @@ module Sdb
         widths = measure
         out.puts @terminal.paint(line(@columns.map(&:first), {}, widths, plain: true), :dim)
         @rows.each do |cells, styles|
-          out.puts(styles ? line(cells, styles, widths) : @terminal.fit(cells))
+          styles ? out.puts(line(cells, styles, widths)) : @terminal.wrap(cells).each { |part| out.puts part }
         end
       end
 

@@ -61,6 +61,20 @@ module Sdb
         room > mark.length ? text[0, room - mark.length] + mark : text[0, [room, 0].max]
       end
 
+      # The text in lines of the terminal's width, the later ones under the first word and a bit; one line elsewhere.
+      #: (String) -> Array[String]
+      def wrap(text)
+        indent = text[/\A */].length
+        return [text] if width.nil? || text.length <= width || indent + 20 > width
+
+        lines = [" " * indent]
+        text.split.each do |word|
+          lines << (" " * (indent + 2)) if lines.last.length + word.length + 1 > width && !lines.last.strip.empty?
+          lines.last << (lines.last.strip.empty? ? "" : " ") << word
+        end
+        lines.map { |line| fit(line) }
+      end
+
       # A name and where it is. What is too much goes from the front of the place: its end tells most.
       #: (String, String, ?Integer?) -> String
       def fit_place(name, place, room = width)
