@@ -46,7 +46,7 @@ module SdbBuild
 
   def toolchain_obstacle
     config = RbConfig::CONFIG
-    compiler = Shellwords.split(ENV["CC"] || config["CC"]).first
+    compiler = Shellwords.split(config["CC"]).first
     return "no C compiler (#{compiler})" unless executable?(compiler)
     return "no make (#{make})" unless executable?(make)
 

@@ -33,7 +33,10 @@ class TestInstall < Minitest::Test
   end
 
   def test_a_compiler_that_fails_leaves_a_stub_too
-    install("3.3", ways: { "gem with CC=false" => "CC=false gem install --local --no-document sdb.gem >log 2>&1 && ruby app.rb" })
+    broken = 'printf "#!/bin/sh\\nexit 1\\n" >/usr/local/bin/gcc; chmod +x /usr/local/bin/gcc; ' \
+             "cd /usr/local/bin; ln -sf gcc $(uname -m)-linux-gnu-gcc; cd - >/dev/null; "
+    mended = "; rm /usr/local/bin/*gcc"
+    install("3.3", ways: { "gem" => "#{broken}gem install --local --no-document sdb.gem && ruby app.rb#{mended}" })
       .each { |way, output| assert_match(/^APP disabled\|.*the build failed, see /, output, way) }
   end
 
