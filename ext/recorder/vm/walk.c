@@ -170,10 +170,9 @@ read_frame(const struct sdb_walker *w, const struct sdb_stack *s, uint32_t i,
 }
 
 static inline bool
-same_frame(const struct sdb_raw_frame *a, const struct sdb_raw_frame *b, bool with_pc)
+same_frame(const struct sdb_raw_frame *a, const struct sdb_raw_frame *b)
 {
-    return a->iseq == b->iseq && a->ep == b->ep && a->self == b->self &&
-           (!with_pc || a->pc == b->pc);
+    return a->iseq == b->iseq && a->ep == b->ep && a->self == b->self;
 }
 
 /* Whether a frame is the one of the last walk. iseq, ep and pc are not enough: one call site may run a C method and
@@ -247,12 +246,16 @@ collect_again(struct sdb_walker *w, const struct sdb_slot *slot, struct sdb_stac
     if (!copy_stack(w, s, first, low - 16, high + 8)) return first;
     if (from) {
         read_frame(w, s, from - 1, &f);
-        if (!unchanged(s, &f, &scan->frames[from - 1], from != s->depth)) return from - 1;
+        const struct sdb_frame *last = &scan->frames[from - 1];
+        if (!unchanged(s, &f, last, false)) return from - 1;
+        if (from != s->depth && f.pc != last->pc) to = same = from;
     }
     for (uint32_t i = from; i < to && same == to; i++) {
+        const struct sdb_raw_frame *before = &w->raw[i - from];
         read_frame(w, s, i, &f);
-        if (!same_frame(&f, &w->raw[i - from], i + 1 != s->depth)) same = i;
-        else if (!sdb_frame_words_hold(s, &w->raw[i - from])) same = i;
+        if (!same_frame(&f, before) || !sdb_frame_words_hold(s, before)) same = i;
+        /* it moved on, so it stays itself, and what it had called is gone */
+        else if (i + 1 != s->depth && f.pc != before->pc) same = i + 1;
     }
     sdb_fence_acquire();
     uint32_t depth = depth_now(w, slot, s);
