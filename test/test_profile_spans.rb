@@ -156,6 +156,34 @@ class TestProfileSpans < Minitest::Test
     assert_equal 35 * MS, p.functions(request: "long").total_ns
   end
 
+  # Ticks tell at 10 and 11; between them one span ended and the next began.
+  def test_no_span_gets_time_of_a_stack_seen_outside_of_it
+    p = profile do
+      thread :a, tid: 1
+      at 0, a: running("main:2 work:12")
+      at 11, a: running("main:2 other:25")
+      span 1..10.2, :a, id: "one", name: "One"
+      span 10.3..20, :a, id: "two", name: "Two"
+      finish 20
+    end
+    assert_equal ["Foo#work"], (self_ms(p, request: "one").keys - ["<main>"])
+    assert_equal ["Bar.other"], (self_ms(p, request: "two").keys - ["<main>"])
+    assert_in_delta 9.2, total_ms(p, request: "one").fetch("<main>"), 0.01
+    assert_in_delta 9.7, total_ms(p, request: "two").fetch("<main>"), 0.01
+    assert_sums_agree(p)
+  end
+
+  def test_without_a_change_the_last_interval_is_split
+    p = profile do
+      thread :a, tid: 1
+      at 0, a: running("main:2 work:12")
+      at 11, a: running("main:2 other:25")
+      span 1..20, :a, id: "one", name: "One"
+      finish 20
+    end
+    assert_in_delta 9.5, self_ms(p, request: "one").fetch("Foo#work"), 0.01
+  end
+
   def test_thread_tags_select_time_until_the_next_set
     p = profile do
       thread :a, tid: 1

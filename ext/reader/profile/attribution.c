@@ -11,7 +11,8 @@
 #define MAX_TICKS ((1u << 29) - 1)
 
 int
-sdb_thread_push(struct sdb_thread *t, uint64_t ns, uint32_t stack, uint32_t state, uint64_t cpu_ns, uint32_t ticks)
+sdb_thread_push(struct sdb_thread *t, uint64_t ns, uint32_t stack, uint32_t state, uint64_t cpu_ns,
+                uint32_t ticks)
 {
     if (ns == 0) {
         t->carry_cpu_ns += cpu_ns;
@@ -30,7 +31,8 @@ sdb_thread_push(struct sdb_thread *t, uint64_t ns, uint32_t stack, uint32_t stat
         last->cpu_ns += cpu_ns;
         last->ticks += ticks;
     } else {
-        int err = sdb_grow(&t->segments, &t->segment_capacity, t->segment_count + 1, sizeof(*t->segments));
+        int err = sdb_grow(&t->segments, &t->segment_capacity, t->segment_count + 1,
+                           sizeof(*t->segments));
         if (err) return err;
         t->segments[t->segment_count++] = (struct sdb_segment){t->end, cpu_ns, stack, ticks, state};
     }
@@ -48,14 +50,10 @@ static uint64_t
 share(uint64_t *cpu_us, uint64_t *of_us, uint64_t part_us)
 {
     uint64_t cpu;
-    if (*cpu_us == *of_us)
-        cpu = part_us;
-    else if (part_us == *of_us)
-        cpu = *cpu_us;
-    else if ((*cpu_us | part_us) >> 32 == 0)
-        cpu = *cpu_us * part_us / *of_us;
-    else
-        cpu = (uint64_t)((double)*cpu_us / (double)*of_us * (double)part_us);
+    if (*cpu_us == *of_us) cpu = part_us;
+    else if (part_us == *of_us) cpu = *cpu_us;
+    else if ((*cpu_us | part_us) >> 32 == 0) cpu = *cpu_us * part_us / *of_us;
+    else cpu = (uint64_t)((double)*cpu_us / (double)*of_us * (double)part_us);
     if (cpu > *cpu_us) cpu = *cpu_us;
     *cpu_us -= cpu;
     *of_us -= part_us;
@@ -64,12 +62,14 @@ share(uint64_t *cpu_us, uint64_t *of_us, uint64_t part_us)
 
 /* One part of a step. Its tick goes with the first part of P and the last of S, however short. */
 static int
-deal(struct sdb_thread *t, struct shares *s, uint64_t us, uint32_t stack, uint32_t state, uint32_t ticks)
+deal(struct sdb_thread *t, struct shares *s, uint64_t us, uint32_t stack, uint32_t state,
+     uint32_t ticks)
 {
     if (us == 0 && ticks == 0) return SDB_OK;
     uint64_t cpu_ns = 0;
     if (us && state == SDB_BLOCKED) cpu_ns = share(&s->blocked_cpu_us, &s->blocked_us, us);
-    if (us && state != SDB_BLOCKED && state != SDB_GVL_WAIT) cpu_ns = share(&s->busy_cpu_us, &s->busy_us, us);
+    if (us && state != SDB_BLOCKED && state != SDB_GVL_WAIT)
+        cpu_ns = share(&s->busy_cpu_us, &s->busy_us, us);
     return sdb_thread_push(t, us * 1000, stack, state, cpu_ns, ticks);
 }
 
@@ -91,13 +91,21 @@ off_gvl_of_s(const struct sdb_step *step, uint32_t state, uint64_t total)
 {
     if (step->p_state != state) return total;
     if (step->s_state != state) return 0;
+    /* inferred states have no age: it was seen in the same state before and after, but not for the same span */
+    if (step->has_change && !step->has_age) return least(total, step->after_change_us);
     return step->has_age ? least(total, step->age_us) : 0;
 }
 
 static uint64_t
-busy_of_s(const struct sdb_step *step, uint64_t busy)
+busy_of_s(const struct sdb_step *step, uint64_t busy, uint64_t off_gvl_s)
 {
     uint64_t late = least(busy, step->uncertain_us);
+    /* P was seen before its thread's span or tags changed, S after: neither gets time of the
+     * other's span */
+    if (step->has_change) {
+        return least(late,
+                     step->after_change_us > off_gvl_s ? step->after_change_us - off_gvl_s : 0);
+    }
     if (ran(step->p_state)) return ran(step->s_state) ? late / 2 : 0;
     return late;
 }
@@ -134,7 +142,8 @@ sdb_unseen_stack(struct sdb_profile *p, uint32_t before, uint32_t after, uint32_
     int err = SDB_OK;
     uint32_t frame;
     /* the same function on another line went on all the time */
-    if (a_child && b_child && p->frames[p->stacks[a_child].frame].func == p->frames[p->stacks[b_child].frame].func) {
+    if (a_child && b_child &&
+        p->frames[p->stacks[a_child].frame].func == p->frames[p->stacks[b_child].frame].func) {
         err = sdb_profile_frame(p, p->frames[p->stacks[a_child].frame].func, 0, &frame);
         if (!err) err = sdb_profile_stack(p, a, frame, &a);
     }
@@ -152,9 +161,15 @@ sdb_attribute(struct sdb_thread *t, const struct sdb_step *step)
     uint64_t unknown = least(step->unseen_us, all_busy - gc);
     uint64_t busy = all_busy - unknown;
 
-    uint64_t busy_s = busy_of_s(step, busy), gc_s = gc_of_s(step, gc, busy, busy_s);
     uint64_t wait_s = off_gvl_of_s(step, SDB_GVL_WAIT, wait);
     uint64_t blocked_s = off_gvl_of_s(step, SDB_BLOCKED, blocked);
+    uint64_t busy_s = busy_of_s(step, busy, wait_s + blocked_s),
+             gc_s = gc_of_s(step, gc, busy, busy_s);
+    /* all that lies behind the change is S's, even when nobody saw it block there */
+    if (step->has_change && wait_s + blocked_s + busy_s < step->after_change_us) {
+        blocked_s +=
+            least(blocked - blocked_s, step->after_change_us - wait_s - blocked_s - busy_s);
+    }
     uint64_t run_s = busy_s - gc_s, run_p = busy - busy_s - (gc - gc_s);
 
     /* More CPU than busy time: C code that ran without the GVL. Without blocked time it is rounding. */
@@ -167,10 +182,15 @@ sdb_attribute(struct sdb_thread *t, const struct sdb_step *step)
     uint32_t own = changed && step->ticks ? 1 : 0, before = step->ticks - own;
     int err = SDB_OK;
     /* P's: first the state it was seen in */
-    if (!err) err = deal(t, &shares, wait - wait_s, p, SDB_GVL_WAIT, step->p_state == SDB_GVL_WAIT ? before : 0);
-    if (!err) err = deal(t, &shares, blocked - blocked_s, p, SDB_BLOCKED, step->p_state == SDB_BLOCKED ? before : 0);
+    if (!err)
+        err = deal(t, &shares, wait - wait_s, p, SDB_GVL_WAIT,
+                   step->p_state == SDB_GVL_WAIT ? before : 0);
+    if (!err)
+        err = deal(t, &shares, blocked - blocked_s, p, SDB_BLOCKED,
+                   step->p_state == SDB_BLOCKED ? before : 0);
     if (!err && step->p_state == SDB_GC) err = deal(t, &shares, gc - gc_s, p, SDB_GC, before);
-    if (!err) err = deal(t, &shares, run_p, p, SDB_RUNNING, step->p_state == SDB_RUNNING ? before : 0);
+    if (!err)
+        err = deal(t, &shares, run_p, p, SDB_RUNNING, step->p_state == SDB_RUNNING ? before : 0);
     if (!err && step->p_state != SDB_GC) err = deal(t, &shares, gc - gc_s, p, SDB_GC, 0);
     if (!err) err = deal(t, &shares, unknown, step->unseen_stack, step->unseen_state, 0);
     /* S's: last the state it was seen in */
@@ -178,8 +198,10 @@ sdb_attribute(struct sdb_thread *t, const struct sdb_step *step)
     if (!err && step->s_state != SDB_GVL_WAIT) err = deal(t, &shares, wait_s, s, SDB_GVL_WAIT, 0);
     if (!err && step->s_state == SDB_GC) err = deal(t, &shares, run_s, s, SDB_RUNNING, 0);
     if (!err) err = deal(t, &shares, gc_s, s, SDB_GC, step->s_state == SDB_GC ? own : 0);
-    if (!err && step->s_state != SDB_GC) err = deal(t, &shares, run_s, s, SDB_RUNNING, step->s_state == SDB_RUNNING ? own : 0);
+    if (!err && step->s_state != SDB_GC)
+        err = deal(t, &shares, run_s, s, SDB_RUNNING, step->s_state == SDB_RUNNING ? own : 0);
     if (!err && step->s_state == SDB_GVL_WAIT) err = deal(t, &shares, wait_s, s, SDB_GVL_WAIT, own);
-    if (!err && step->s_state == SDB_BLOCKED) err = deal(t, &shares, blocked_s, s, SDB_BLOCKED, own);
+    if (!err && step->s_state == SDB_BLOCKED)
+        err = deal(t, &shares, blocked_s, s, SDB_BLOCKED, own);
     return err;
 }

@@ -84,6 +84,8 @@ int sdb_decoder_chunk(struct sdb_decoder *d, const uint8_t *bytes, size_t n);
 
 /* For decoder.c: a SAMPLE, of which the first byte was taken. 0, SDB_ERR_CORRUPT, SDB_ERR_NOMEM. */
 int sdb_decoder_sample(struct sdb_decoder *d, struct sdb_cursor *c, uint8_t head);
+/* The thread's changes of span and tags, brought up to this tick. */
+void sdb_decoder_changes(const struct sdb_decoder *d, struct sdb_thread *t);
 /* For decoder.c: the record's payload; a record that makes no sense is counted and left. 0 or SDB_ERR_NOMEM. */
 int sdb_decoder_event(struct sdb_decoder *d, uint8_t type, struct sdb_cursor c);
 /* The thread of the slot goes on with its last sample until `until` (when it has one). */

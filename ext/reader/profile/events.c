@@ -28,7 +28,8 @@ rel_time(const struct sdb_decoder *d, uint64_t rel, uint64_t *at)
 static uint32_t
 string_of(const struct sdb_decoder *d, uint64_t id)
 {
-    return id >= 1 && id <= d->string_count ? d->strings[id - 1] : 0; /* the profile's string 0 is "" */
+    return id >= 1 && id <= d->string_count ? d->strings[id - 1]
+                                            : 0; /* the profile's string 0 is "" */
 }
 
 static uint32_t
@@ -72,8 +73,11 @@ thread_add(struct sdb_decoder *d, uint64_t serial, uint32_t *number)
     if (!err) err = sdb_map_set(&p->thread_map, serial, d->ring, (uint32_t)p->threads_count);
     if (err) return err;
     *number = (uint32_t)p->threads_count++;
-    p->threads[*number] = (struct sdb_thread){
-        .ring = d->ring, .serial = serial, .name = SDB_NONE, .birth = SDB_NO_TIME, .death = SDB_NO_TIME};
+    p->threads[*number] = (struct sdb_thread){.ring = d->ring,
+                                              .serial = serial,
+                                              .name = SDB_NONE,
+                                              .birth = SDB_NO_TIME,
+                                              .death = SDB_NO_TIME};
     return SDB_OK;
 }
 
@@ -82,7 +86,8 @@ tracks_reach(struct sdb_decoder *d, uint64_t slot)
 {
     int err = sdb_grow(&d->tracks, &d->track_capacity, slot + 1, sizeof(*d->tracks));
     if (err) return err;
-    while (d->track_count <= slot) d->tracks[d->track_count++] = (struct sdb_track){.thread = SDB_NONE};
+    while (d->track_count <= slot)
+        d->tracks[d->track_count++] = (struct sdb_track){.thread = SDB_NONE};
     return SDB_OK;
 }
 
@@ -110,7 +115,8 @@ thread_take(struct sdb_decoder *d, struct sdb_cursor *c)
     struct sdb_track *track = &d->tracks[slot];
     if (track->thread != number || track->serial != serial) {
         if (track->thread != SDB_NONE) err = sdb_decoder_hold(d, track, d->before);
-        *track = (struct sdb_track){.thread = number, .serial = serial, .fresh = true, .ticks = d->ticks};
+        *track = (struct sdb_track){
+            .thread = number, .serial = serial, .fresh = true, .ticks = d->ticks};
     }
     track->chunk = d->chunk;
     return err;
@@ -148,7 +154,8 @@ clock_take(struct sdb_decoder *d, struct sdb_cursor *c)
     uint64_t rel = sdb_take_varint(c), realtime = sdb_take_varint(c), at;
     if (c->bad || !rel_time(d, rel, &at)) return IGNORED;
     if (ring->clock_count && at < ring->clocks[ring->clock_count - 1].at) return IGNORED;
-    int err = sdb_grow(&ring->clocks, &ring->clock_capacity, ring->clock_count + 1, sizeof(*ring->clocks));
+    int err = sdb_grow(&ring->clocks, &ring->clock_capacity, ring->clock_count + 1,
+                       sizeof(*ring->clocks));
     if (err) return err;
     ring->clocks[ring->clock_count++] = (struct sdb_clock){at, realtime};
     d->last_clock = at;
@@ -196,7 +203,8 @@ counters_take(struct sdb_decoder *d, struct sdb_cursor *c)
     if (c->bad || n == 0 || n > sdb_cursor_left(c)) return IGNORED;
     if (d->last_counters && d->now - d->last_counters < 100000000) return SDB_OK;
     struct sdb_counter_row counters = {.at = d->now, .ring = d->ring};
-    for (uint64_t i = 0; i < n && i < SDB_COUNTER_COUNT; i++) counters.values[i] = sdb_take_varint(c);
+    for (uint64_t i = 0; i < n && i < SDB_COUNTER_COUNT; i++)
+        counters.values[i] = sdb_take_varint(c);
     if (c->bad) return IGNORED;
     int err = sdb_table_room(p, counters);
     if (!err) p->counters[p->counters_count++] = counters;
@@ -217,11 +225,25 @@ string_take(struct sdb_decoder *d, struct sdb_cursor *c)
     return err;
 }
 
+static void
+change_note(struct sdb_decoder *d, uint32_t thread, uint64_t at, bool root)
+{
+    if (thread == SDB_NONE || at <= d->before) return;
+    struct sdb_thread *t = &d->profile->threads[thread];
+    sdb_decoder_changes(d, t);
+    bool early = at > d->now; /* the scanner took it a little behind its tick */
+    struct sdb_changes *c = early ? &t->early_changes[root] : &t->changes[root];
+    bool first = early ? c->first == 0 : c->last <= d->before;
+    if (first || at < c->first) c->first = at;
+    if (first || at > c->last) c->last = at;
+}
+
 static int
 span_begin_take(struct sdb_decoder *d, struct sdb_cursor *c)
 {
     struct sdb_profile *p = d->profile;
-    struct sdb_span span = {.ring = d->ring, .parent = SDB_NONE, .flags = SDB_SPAN_OPEN, .end = SDB_NO_TIME};
+    struct sdb_span span = {
+        .ring = d->ring, .parent = SDB_NONE, .flags = SDB_SPAN_OPEN, .end = SDB_NO_TIME};
     span.thread = thread_of(d, sdb_take_varint(c));
     span.id = sdb_take_varint(c);
     span.parent_id = sdb_take_varint(c);
@@ -230,11 +252,13 @@ span_begin_take(struct sdb_decoder *d, struct sdb_cursor *c)
     span.name = string_of(d, sdb_take_varint(c));
     struct sdb_bytes request_id = sdb_take_string(c), trace_id = sdb_take_string(c);
     if (c->bad || span.id == 0 || !rel_time(d, rel, &span.begin)) return IGNORED;
-    if (sdb_span_find(p, d->ring, span.id) != SDB_NONE) return SDB_OK; /* told again at a chunk's start */
+    if (sdb_span_find(p, d->ring, span.id) != SDB_NONE)
+        return SDB_OK; /* told again at a chunk's start */
 
     int err = tags_take(d, c, &span.tags_off, &span.tags_n);
     if (!err) err = sdb_profile_string(p, request_id.at, request_id.n, &span.request_id);
     if (!err) err = sdb_profile_string(p, trace_id.at, trace_id.n, &span.trace_id);
+    change_note(d, span.thread, span.begin, span.parent_id == 0);
     return err ? err : sdb_span_begin(p, &span);
 }
 
@@ -254,6 +278,8 @@ span_end_take(struct sdb_decoder *d, struct sdb_cursor *c)
     if (c->bad || !rel_time(d, rel, &end.end)) return IGNORED;
     uint32_t number = sdb_span_find(d->profile, d->ring, end.id);
     if (number == SDB_NONE) return IGNORED;
+    const struct sdb_span *begun = &d->profile->spans[number];
+    change_note(d, begun->thread, end.end, begun->parent_id == 0);
     int err = tags_take(d, c, &end.tags_off, &end.tags_n);
     if (!err && sdb_cursor_left(c)) {
         struct sdb_bytes trace_id = sdb_take_string(c);
@@ -268,7 +294,9 @@ span_switch_take(struct sdb_decoder *d, struct sdb_cursor *c)
     uint32_t thread = thread_of(d, sdb_take_varint(c));
     uint64_t id = sdb_take_varint(c), rel = sdb_take_varint(c), at;
     if (c->bad || thread == SDB_NONE || !rel_time(d, rel, &at)) return IGNORED;
-    return sdb_span_switch(d->profile, thread, id ? sdb_span_find(d->profile, d->ring, id) : SDB_NONE, at);
+    change_note(d, thread, at, true);
+    return sdb_span_switch(d->profile, thread,
+                           id ? sdb_span_find(d->profile, d->ring, id) : SDB_NONE, at);
 }
 
 static int
@@ -278,6 +306,7 @@ thread_tags_take(struct sdb_decoder *d, struct sdb_cursor *c)
     struct sdb_tag_set set = {.thread = thread_of(d, sdb_take_varint(c))};
     uint64_t rel = sdb_take_varint(c);
     if (c->bad || set.thread == SDB_NONE || !rel_time(d, rel, &set.at)) return IGNORED;
+    change_note(d, set.thread, set.at, false);
     int err = tags_take(d, c, &set.tags_off, &set.tags_n);
     if (!err) err = sdb_table_room(p, tag_sets);
     if (!err) p->tag_sets[p->tag_sets_count++] = set;
@@ -304,7 +333,8 @@ pre_oom_take(struct sdb_decoder *d, struct sdb_cursor *c)
     struct sdb_profile *p = d->profile;
     struct sdb_mark_row mark = {.ring = d->ring};
     uint64_t rel = sdb_take_varint(c), level = sdb_take_varint(c), n = sdb_take_varint(c);
-    if (c->bad || level > 1000 || n > sdb_cursor_left(c) / 2 || !rel_time(d, rel, &mark.at)) return IGNORED;
+    if (c->bad || level > 1000 || n > sdb_cursor_left(c) / 2 || !rel_time(d, rel, &mark.at))
+        return IGNORED;
     mark.level = level ? (uint32_t)level : 1;
     mark.values_off = (uint32_t)p->numbers_count;
     for (uint64_t i = 0; i < n; i++) {
@@ -328,20 +358,47 @@ sdb_decoder_event(struct sdb_decoder *d, uint8_t type, struct sdb_cursor c)
 {
     int err = SDB_OK;
     switch (type) {
-    case SDB_R_THREAD: err = thread_take(d, &c); break;
-    case SDB_R_THREAD_END: err = thread_end_take(d, &c); break;
-    case SDB_R_CLOCK: err = clock_take(d, &c); break;
-    case SDB_R_GC: err = gc_take(d, &c); break;
-    case SDB_R_MEMORY: err = memory_take(d, &c); break;
-    case SDB_R_COUNTERS: err = counters_take(d, &c); break;
-    case SDB_R_STRING: err = string_take(d, &c); break;
-    case SDB_R_SPAN_BEGIN: err = span_begin_take(d, &c); break;
-    case SDB_R_SPAN_END: err = span_end_take(d, &c); break;
-    case SDB_R_SPAN_SWITCH: err = span_switch_take(d, &c); break;
-    case SDB_R_TAGS: err = thread_tags_take(d, &c); break;
-    case SDB_R_MARK: err = mark_take(d, &c); break;
-    case SDB_R_PRE_OOM: err = pre_oom_take(d, &c); break;
-    default: break; /* of a later minor version */
+    case SDB_R_THREAD:
+        err = thread_take(d, &c);
+        break;
+    case SDB_R_THREAD_END:
+        err = thread_end_take(d, &c);
+        break;
+    case SDB_R_CLOCK:
+        err = clock_take(d, &c);
+        break;
+    case SDB_R_GC:
+        err = gc_take(d, &c);
+        break;
+    case SDB_R_MEMORY:
+        err = memory_take(d, &c);
+        break;
+    case SDB_R_COUNTERS:
+        err = counters_take(d, &c);
+        break;
+    case SDB_R_STRING:
+        err = string_take(d, &c);
+        break;
+    case SDB_R_SPAN_BEGIN:
+        err = span_begin_take(d, &c);
+        break;
+    case SDB_R_SPAN_END:
+        err = span_end_take(d, &c);
+        break;
+    case SDB_R_SPAN_SWITCH:
+        err = span_switch_take(d, &c);
+        break;
+    case SDB_R_TAGS:
+        err = thread_tags_take(d, &c);
+        break;
+    case SDB_R_MARK:
+        err = mark_take(d, &c);
+        break;
+    case SDB_R_PRE_OOM:
+        err = pre_oom_take(d, &c);
+        break;
+    default:
+        break; /* of a later minor version */
     }
     if (err == IGNORED) {
         d->profile->rings[d->ring].loss.records_ignored++;

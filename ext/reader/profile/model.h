@@ -71,6 +71,12 @@ struct sdb_segment {
     uint32_t state : 3;
 };
 
+enum { SDB_CHANGE_INNER, SDB_CHANGE_ROOT };
+
+struct sdb_changes {
+    uint64_t first, last;
+};
+
 struct sdb_thread {
     uint32_t ring, tid, flags; /* SDB_THREAD_* */
     uint32_t name;             /* string, SDB_NONE none */
@@ -81,6 +87,9 @@ struct sdb_thread {
     size_t segment_count, segment_capacity;
     uint64_t carry_cpu_ns; /* of a segment without length: goes to the next */
     uint32_t carry_ticks;
+    /* while loading: changes of its span and tags since the tick before, and behind this tick;
+     * [SDB_CHANGE_ROOT] of root spans and fibers, [SDB_CHANGE_INNER] of the rest */
+    struct sdb_changes changes[2], early_changes[2];
 };
 
 struct sdb_pair { /* a tag */
@@ -97,7 +106,7 @@ struct sdb_span {
     uint32_t parent;       /* span, SDB_NONE none or unknown */
     uint32_t flags;
     uint64_t id, parent_id;
-    uint64_t begin, end; /* end of an open one: the ring's */
+    uint64_t begin, end;                       /* end of an open one: the ring's */
     uint32_t kind, name, request_id, trace_id; /* strings */
     uint64_t status, cpu_ns, running_ns, wait_ns, blocked_ns, gc_ns, allocations;
     uint32_t tags_off, tags_n; /* in pairs */
@@ -149,7 +158,7 @@ struct sdb_counter_row {
 struct sdb_mark_row {
     uint64_t at;
     uint32_t ring, text;
-    uint32_t level; /* PRE_OOM: percent, with tags; else 0 */
+    uint32_t level;                /* PRE_OOM: percent, with tags; else 0 */
     uint32_t values_off, values_n; /* in pre_oom_values */
 };
 
@@ -161,22 +170,22 @@ struct sdb_number { /* a PRE_OOM figure */
 struct sdb_loss { /* what the reading of a ring met */
     uint64_t chunks_missing, chunks_lapped, chunks_damaged;
     uint64_t records_ignored;
-    uint64_t unknown_ns; /* spans of threads that nobody knows of */
+    uint64_t unknown_ns;                    /* spans of threads that nobody knows of */
     uint64_t torn_top, truncated, no_stack; /* samples so flagged */
     uint64_t thread_samples;                /* threads seen at ticks, changed or not */
 };
 
 struct sdb_ring_row {
-    uint64_t base_ns;      /* its rel zero on the common line */
-    uint64_t first, last;  /* what is retained */
+    uint64_t base_ns;         /* its rel zero on the common line */
+    uint64_t first, last;     /* what is retained */
     struct sdb_clock *clocks; /* by time */
     size_t clock_count, clock_capacity;
     struct sdb_loss loss;
     bool truncated;
 };
 
-#define SDB_TABLE(type, name) \
-    type *name;               \
+#define SDB_TABLE(type, name)                                                                      \
+    type *name;                                                                                    \
     size_t name##_count, name##_capacity
 
 struct sdb_profile {
@@ -203,7 +212,7 @@ struct sdb_profile {
 };
 
 /* One more element of table `name`, uncleared: 0 or SDB_ERR_NOMEM. */
-#define sdb_table_room(p, name) \
+#define sdb_table_room(p, name)                                                                    \
     sdb_grow(&(p)->name, &(p)->name##_capacity, (p)->name##_count + 1, sizeof(*(p)->name))
 
 /* NULL when out of memory. Has the fixed functions and stacks. */
@@ -221,7 +230,8 @@ int sdb_profile_stack(struct sdb_profile *p, uint32_t parent, uint32_t frame, ui
 
 /* Walks the tree of stacks, a parent before its children; leaves each after its children. 0 or SDB_ERR_NOMEM. */
 typedef void sdb_stack_step(uint32_t stack, void *data);
-int sdb_profile_walk(const struct sdb_profile *p, sdb_stack_step *enter, sdb_stack_step *leave, void *data);
+int sdb_profile_walk(const struct sdb_profile *p, sdb_stack_step *enter, sdb_stack_step *leave,
+                     void *data);
 
 /* Sets `again` of all stacks; once, after the last was added. 0 or SDB_ERR_NOMEM. */
 int sdb_profile_mark_recursion(struct sdb_profile *p);

@@ -112,6 +112,31 @@ unseen_fill(struct sdb_decoder *d, const struct sdb_track *track, struct sdb_ste
     return sdb_unseen_stack(d->profile, step->p_stack, step->s_stack, &step->unseen_stack);
 }
 
+void
+sdb_decoder_changes(const struct sdb_decoder *d, struct sdb_thread *t)
+{
+    for (int kind = SDB_CHANGE_INNER; kind <= SDB_CHANGE_ROOT; kind++) {
+        struct sdb_changes *now = &t->changes[kind], *early = &t->early_changes[kind];
+        if (early->first == 0 || early->first > d->now) continue;
+        if (now->last <= d->before) now->first = early->first;
+        now->last = early->last;
+        *early = (struct sdb_changes){0, 0};
+    }
+}
+
+static void
+change_fill(const struct sdb_decoder *d, struct sdb_thread *t, struct sdb_step *step)
+{
+    sdb_decoder_changes(d, t);
+    for (int kind = SDB_CHANGE_ROOT; kind >= SDB_CHANGE_INNER && !step->has_change; kind--) {
+        const struct sdb_changes *c = &t->changes[kind];
+        if (c->last <= d->before) continue;
+        uint64_t middle = c->first + (c->last - c->first) / 2;
+        step->has_change = true;
+        step->after_change_us = middle < d->now ? (d->now - middle + 999) / 1000 : 0;
+    }
+}
+
 int
 sdb_decoder_sample(struct sdb_decoder *d, struct sdb_cursor *c, uint8_t head)
 {
@@ -172,6 +197,7 @@ sdb_decoder_sample(struct sdb_decoder *d, struct sdb_cursor *c, uint8_t head)
         step.ticks = (uint32_t)(d->ticks - track->ticks);
         step.p_state = track->state;
         step.p_stack = track->stack;
+        change_fill(d, &d->profile->threads[track->thread], &step);
         err = unseen_fill(d, track, &step);
         if (!err) err = sdb_attribute(&d->profile->threads[track->thread], &step);
     } else {

@@ -18,7 +18,7 @@
 #include "vm/scanner.h"
 
 enum {
-    LATE_MAX = 64,      /* ends kept because their begin lies in a queue not drained yet */
+    LATE_MAX = 64, /* ends kept because their begin lies in a queue not drained yet */
     LATE_TICKS = 3,
     REPEAT_MAX_BYTES = 256 * 1024, /* a quarter of a chunk; spans beyond are not repeated */
     RECORD_MAX_BYTES = 12 * 1024,
@@ -30,7 +30,7 @@ struct late_end {
     uint8_t *payload;
 };
 
-struct work { /* what a thread works for, as last written. By slot. */
+struct work {        /* what a thread works for, as last written. By slot. */
     uint64_t serial; /* 0: nothing known */
     uint64_t span, span_ns, tags_ns;
     uint64_t dropped; /* of its queue, as last counted */
@@ -55,8 +55,8 @@ struct abandoned {
 static struct abandoned *abandoned; /* shared: atomic; a stack */
 
 bool
-sdb_events_push(struct sdb_slot *slot, enum sdb_event_type type, uint64_t at_ns, const void *payload, size_t bytes,
-                size_t keep)
+sdb_events_push(struct sdb_slot *slot, enum sdb_event_type type, uint64_t at_ns,
+                const void *payload, size_t bytes, size_t keep)
 {
     struct sdb_event_queue *q = (struct sdb_event_queue *)(uintptr_t)sdb_load_relaxed(&slot->queue);
     if (!q) {
@@ -180,7 +180,8 @@ put_tags(struct sdb_scanner *sc, uint8_t *to, struct parts *p, uint32_t count)
 }
 
 static void
-write_begin(struct sdb_scanner *sc, uint64_t serial, uint64_t at_ns, const uint8_t *payload, uint32_t bytes)
+write_begin(struct sdb_scanner *sc, uint64_t serial, uint64_t at_ns, const uint8_t *payload,
+            uint32_t bytes)
 {
     struct sdb_begin_event b;
     uint8_t record[RECORD_MAX_BYTES], *to = record;
@@ -235,7 +236,8 @@ write_switch(struct sdb_scanner *sc, uint64_t serial, uint64_t span, uint64_t at
 }
 
 static void
-write_tags(struct sdb_scanner *sc, uint64_t serial, uint64_t at_ns, const uint8_t *payload, uint32_t bytes)
+write_tags(struct sdb_scanner *sc, uint64_t serial, uint64_t at_ns, const uint8_t *payload,
+           uint32_t bytes)
 {
     struct sdb_tags_event tags;
     uint8_t record[RECORD_MAX_BYTES], *to = record;
@@ -267,7 +269,8 @@ sdb_events_repeat(struct sdb_scanner *sc)
         const struct work *w = &e->work[i];
         if (!w->serial || (!w->span && !w->tags_bytes)) continue;
         sdb_visit_thread(sc, sdb_thread_slot(sc->threads, i), w->serial);
-        uint64_t span = sdb_open_spans_find(e->open, w->span) ? w->span : 0; /* maybe another thread ended it */
+        uint64_t span =
+            sdb_open_spans_find(e->open, w->span) ? w->span : 0; /* maybe another thread ended it */
         write_switch(sc, w->serial, span, sc->now_ns);
         if (w->tags_bytes) write_tags(sc, w->serial, sc->now_ns, w->tags, w->tags_bytes);
         written += w->tags_bytes + 128;
@@ -286,7 +289,8 @@ make_room(struct sdb_scanner *sc, struct sdb_slot *slot, uint32_t bytes)
 }
 
 static void
-take_begin(struct sdb_scanner *sc, struct sdb_slot *slot, struct work *w, const struct sdb_event *event)
+take_begin(struct sdb_scanner *sc, struct sdb_slot *slot, struct work *w,
+           const struct sdb_event *event)
 {
     struct sdb_begin_event b;
     memcpy(&b, event->payload, sizeof b);
@@ -321,7 +325,8 @@ take_end(struct sdb_scanner *sc, struct work *w, const struct sdb_event *event)
     struct sdb_end_event end;
     memcpy(&end, event->payload, sizeof end);
     if (w->span == end.id) w->span = end.next;
-    if (end_span(sc, event->at_ns, event->payload, event->bytes) || e->late_count == LATE_MAX) return;
+    if (end_span(sc, event->at_ns, event->payload, event->bytes) || e->late_count == LATE_MAX)
+        return;
     struct late_end *late = &e->late[e->late_count]; /* ended by another thread than began it */
     late->payload = malloc(event->bytes);
     if (!late->payload) return;
@@ -333,7 +338,8 @@ take_end(struct sdb_scanner *sc, struct work *w, const struct sdb_event *event)
 }
 
 static void
-take_tags(struct sdb_scanner *sc, struct sdb_slot *slot, struct work *w, const struct sdb_event *event)
+take_tags(struct sdb_scanner *sc, struct sdb_slot *slot, struct work *w,
+          const struct sdb_event *event)
 {
     struct sdb_tags_event tags;
     memcpy(&tags, event->payload, sizeof tags);
@@ -352,7 +358,8 @@ take_tags(struct sdb_scanner *sc, struct sdb_slot *slot, struct work *w, const s
 }
 
 static void
-take_switch(struct sdb_scanner *sc, struct sdb_slot *slot, struct work *w, const struct sdb_event *event)
+take_switch(struct sdb_scanner *sc, struct sdb_slot *slot, struct work *w,
+            const struct sdb_event *event)
 {
     struct sdb_switch_event to;
     memcpy(&to, event->payload, sizeof to);
@@ -364,35 +371,49 @@ take_switch(struct sdb_scanner *sc, struct sdb_slot *slot, struct work *w, const
 static void
 take_mark(struct sdb_scanner *sc, const struct sdb_event *event)
 {
-    uint8_t record[SDB_VARINT_MAX + SDB_EVENT_TEXT_MAX], *to = sdb_varint_put(record, rel_ns(sc, event->at_ns));
+    uint8_t record[SDB_VARINT_MAX + SDB_EVENT_TEXT_MAX],
+        *to = sdb_varint_put(record, rel_ns(sc, event->at_ns));
     size_t bytes = event->bytes < SDB_EVENT_TEXT_MAX ? event->bytes : SDB_EVENT_TEXT_MAX;
     memcpy(to, event->payload, bytes);
     sdb_ring_writer_sized(sc->writer, SDB_R_MARK, record, (size_t)(to - record) + bytes);
 }
 
-void
+uint64_t
 sdb_events_drain(struct sdb_scanner *sc, struct sdb_slot *slot)
 {
+    uint64_t change_ns = 0;
     struct sdb_event_queue *q = (struct sdb_event_queue *)(uintptr_t)sdb_load_acquire(&slot->queue);
     struct sdb_event event;
-    if (!q || !sdb_event_queue_peek(q, &event)) return;
+    if (!q || !sdb_event_queue_peek(q, &event)) return 0;
     struct work *w = work_of(sc->events, slot);
-    if (!w) return;
+    if (!w) return 0;
     do {
         make_room(sc, slot, event.bytes);
         switch (event.type) {
-        case SDB_E_SPAN_BEGIN: take_begin(sc, slot, w, &event); break;
-        case SDB_E_SPAN_END: take_end(sc, w, &event); break;
-        case SDB_E_SPAN_SWITCH: take_switch(sc, slot, w, &event); break;
-        case SDB_E_TAGS: take_tags(sc, slot, w, &event); break;
-        case SDB_E_MARK: take_mark(sc, &event); break;
+        case SDB_E_SPAN_BEGIN:
+            take_begin(sc, slot, w, &event);
+            break;
+        case SDB_E_SPAN_END:
+            take_end(sc, w, &event);
+            break;
+        case SDB_E_SPAN_SWITCH:
+            take_switch(sc, slot, w, &event);
+            break;
+        case SDB_E_TAGS:
+            take_tags(sc, slot, w, &event);
+            break;
+        case SDB_E_MARK:
+            take_mark(sc, &event);
+            break;
         }
         sdb_count(sc, SDB_C_EVENTS, 1);
+        if (event.type != SDB_E_MARK) change_ns = event.at_ns;
         sdb_event_queue_pop(q);
     } while (sdb_event_queue_peek(q, &event));
     uint64_t dropped = sdb_event_queue_dropped(q);
     sdb_count(sc, SDB_C_LOST_QUEUE_FULL, dropped - w->dropped);
     w->dropped = dropped;
+    return change_ns;
 }
 
 void
@@ -416,7 +437,8 @@ sdb_events_abandon(uint64_t id, uint64_t at_ns)
     a->at_ns = at_ns;
     a->next = __atomic_load_n(&abandoned, __ATOMIC_RELAXED);
     /* release pairs with the exchange in take_abandoned */
-    while (!__atomic_compare_exchange_n(&abandoned, &a->next, a, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {}
+    while (!__atomic_compare_exchange_n(&abandoned, &a->next, a, 0, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED)) {}
 }
 
 static void
@@ -455,7 +477,8 @@ sdb_events_tick(struct sdb_scanner *sc)
         struct late_end *late = &e->late[i];
         sdb_ring_writer_reserve(sc->writer, 2ull * late->bytes + 4096);
         sdb_events_repeat(sc);
-        if (!end_span(sc, late->at_ns, late->payload, late->bytes) && sc->tick - late->tick < LATE_TICKS) {
+        if (!end_span(sc, late->at_ns, late->payload, late->bytes) &&
+            sc->tick - late->tick < LATE_TICKS) {
             e->late[kept++] = *late;
         } else {
             free(late->payload);

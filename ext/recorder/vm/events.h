@@ -54,12 +54,13 @@ struct sdb_scanner;
 struct sdb_slot;
 struct sdb_events; /* the scanner's memory of what is open */
 
-struct sdb_events *sdb_events_new(void); /* NULL when out of memory */
+struct sdb_events *sdb_events_new(void);    /* NULL when out of memory */
 void sdb_events_free(struct sdb_events *e); /* accepts NULL */
 size_t sdb_events_memory_bytes(const struct sdb_events *e);
 
-/* Writes what the slot's thread queued. Runs on: scanner, during a tick. */
-void sdb_events_drain(struct sdb_scanner *sc, struct sdb_slot *slot);
+/* Writes what the slot's thread queued; returns when its span or tags changed last (monotonic), 0 not at all. Runs on:
+ * scanner, during a tick. */
+uint64_t sdb_events_drain(struct sdb_scanner *sc, struct sdb_slot *slot);
 /* The same for all slots, when the recording ends. Runs on: who stops it, the scanner's thread being gone. */
 void sdb_events_drain_all(struct sdb_scanner *sc);
 /* Repeats what is open in a chunk that has it not yet. Runs on: scanner. */
@@ -71,8 +72,8 @@ void sdb_events_retire(struct sdb_scanner *sc, struct sdb_slot *slot);
 
 /* Queues an event for the scanner; false when it did not fit or memory is out. keep: as sdb_event_queue_push_keeping.
  * Runs on: the slot's thread, GVL. Allocates the queue the first time. */
-bool sdb_events_push(struct sdb_slot *slot, enum sdb_event_type type, uint64_t at_ns, const void *payload, size_t bytes,
-                     size_t keep);
+bool sdb_events_push(struct sdb_slot *slot, enum sdb_event_type type, uint64_t at_ns,
+                     const void *payload, size_t bytes, size_t keep);
 /* Tells the scanner that a span ended unseen: its fiber was collected. Runs on: any Ruby thread, GC included. */
 void sdb_events_abandon(uint64_t id, uint64_t at_ns);
 /* Forgets what was told; when a recording begins. Runs on: GVL, or the atfork child handler. */

@@ -41,7 +41,8 @@ cpu_of(const struct sdb_slot *slot, const struct sdb_state_view *v, struct sdb_s
 {
     uint64_t clock = v->tid ? sdb_clock_ns(sdb_thread_cpu_clock((uint32_t)v->tid)) : 0;
     if (!clock) return scan->cpu_ns;
-    if (scan->tid != v->tid) { /* first look, or moved to another native thread: go on from what we had */
+    if (scan->tid !=
+        v->tid) { /* first look, or moved to another native thread: go on from what we had */
         uint64_t begin = scan->tid ? 0 : sdb_load_relaxed(&slot->begin_cpu_ns);
         scan->tid = (uint32_t)v->tid;
         scan->cpu_base_ns = begin && begin <= clock ? begin : clock - scan->cpu_ns;
@@ -82,7 +83,8 @@ sdb_visit_thread(struct sdb_scanner *sc, struct sdb_slot *slot, uint64_t serial)
     if (life != SDB_SLOT_LIVE && life != SDB_SLOT_DEAD) return;
     struct sdb_scan *scan = scan_of(sc, slot);
     if (!scan || scan->serial != serial || sdb_load_relaxed(&slot->flags) & SDB_THREAD_OWN) return;
-    if (scan->thread_chunk != sdb_ring_writer_chunk(sc->writer)) write_thread(sc, slot, scan, (uint32_t)slot->index);
+    if (scan->thread_chunk != sdb_ring_writer_chunk(sc->writer))
+        write_thread(sc, slot, scan, (uint32_t)slot->index);
 }
 
 static uint64_t
@@ -109,7 +111,8 @@ node_of(struct sdb_scanner *sc, struct sdb_scan *scan, uint32_t from)
         if (f->entry) {
             struct sdb_code *code = sdb_code_table_entry(sc->codes, f->entry);
             code->stamp = sc->tick;
-            node = sdb_ring_writer_node(sc->writer, node, code->id, sdb_walk_where(sc->walker, f), NULL);
+            node = sdb_ring_writer_node(sc->writer, node, code->id, sdb_walk_where(sc->walker, f),
+                                        NULL);
         }
         f->node = node;
     }
@@ -119,18 +122,20 @@ node_of(struct sdb_scanner *sc, struct sdb_scan *scan, uint32_t from)
 
 /* Time so far, at `at_ns`, in the state that is still going on. */
 static uint64_t
-open_ns(const struct sdb_scanner *sc, const struct sdb_state_view *v, uint64_t state, uint64_t at_ns)
+open_ns(const struct sdb_scanner *sc, const struct sdb_state_view *v, uint64_t state,
+        uint64_t at_ns)
 {
     return sc->exact && v->state == state && at_ns > v->since_ns ? at_ns - v->since_ns : 0;
 }
 
 /* A thread's times without the GVL and in GC up to `at_ns`. */
 static void
-fill_times(const struct sdb_scanner *sc, const struct sdb_scan *scan, const struct sdb_state_view *v, uint64_t at_ns,
-           struct sdb_sample *out)
+fill_times(const struct sdb_scanner *sc, const struct sdb_scan *scan,
+           const struct sdb_state_view *v, uint64_t at_ns, struct sdb_sample *out)
 {
     uint64_t phantom = scan->phantom_blocked_ns;
-    if (scan->phantom_since_ns && at_ns > scan->phantom_since_ns) phantom += at_ns - scan->phantom_since_ns;
+    if (scan->phantom_since_ns && at_ns > scan->phantom_since_ns)
+        phantom += at_ns - scan->phantom_since_ns;
     uint64_t blocked = v->blocked_ns + open_ns(sc, v, SDB_BLOCKED, at_ns);
     out->wait_ns = v->wait_ns + open_ns(sc, v, SDB_GVL_WAIT, at_ns);
     out->blocked_ns = blocked > phantom ? blocked - phantom : 0;
@@ -139,15 +144,17 @@ fill_times(const struct sdb_scanner *sc, const struct sdb_scan *scan, const stru
 
 /* What a thread that ended used since it was last written. False when nobody asked it in time. */
 static bool
-totals_at_end(const struct sdb_scanner *sc, const struct sdb_slot *slot, const struct sdb_scan *scan, uint64_t end_ns,
-              struct sdb_sample *out)
+totals_at_end(const struct sdb_scanner *sc, const struct sdb_slot *slot,
+              const struct sdb_scan *scan, uint64_t end_ns, struct sdb_sample *out)
 {
     struct sdb_state_view v = {.blocked_ns = scan->inferred_blocked_ns, .tid = scan->tid};
     uint64_t clock = sdb_load_relaxed(&slot->end_cpu_ns);
     if (!clock || (sc->exact && !sdb_thread_view(slot, &v))) return false;
     if (scan->tid && scan->tid != (uint32_t)v.tid) return false; /* another native thread's clock */
-    if (!sc->exact && scan->seen_cpu_ns && end_ns > scan->checked_ns) { /* since the last look, as infer.c has it */
-        uint64_t used = clock > scan->seen_cpu_ns ? clock - scan->seen_cpu_ns : 0, elapsed = end_ns - scan->checked_ns;
+    if (!sc->exact && scan->seen_cpu_ns &&
+        end_ns > scan->checked_ns) { /* since the last look, as infer.c has it */
+        uint64_t used = clock > scan->seen_cpu_ns ? clock - scan->seen_cpu_ns : 0,
+                 elapsed = end_ns - scan->checked_ns;
         if (elapsed > 2 * used) v.blocked_ns += elapsed - used;
     }
     memset(out, 0, sizeof *out);
@@ -162,7 +169,8 @@ retire(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan, uin
     sdb_events_drain(sc, slot);
     sdb_events_retire(sc, slot);
     if (!(sdb_load_relaxed(&slot->flags) & SDB_THREAD_OWN)) {
-        if (scan->thread_chunk != sdb_ring_writer_chunk(sc->writer) || scan->name != name_version(slot)) {
+        if (scan->thread_chunk != sdb_ring_writer_chunk(sc->writer) ||
+            scan->name != name_version(slot)) {
             write_thread(sc, slot, scan, index);
         }
         struct sdb_sample totals;
@@ -184,7 +192,8 @@ retire(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan, uin
 static void
 keep_active(struct sdb_scanner *sc, uint32_t index)
 {
-    sdb_or_seq_cst(&sc->threads->active[index / SDB_SEGMENT_SLOTS], 1ull << (index % SDB_SEGMENT_SLOTS));
+    sdb_or_seq_cst(&sc->threads->active[index / SDB_SEGMENT_SLOTS],
+                   1ull << (index % SDB_SEGMENT_SLOTS));
 }
 
 /* Many threads name themselves, and the name is the only thing a person knows them by: a thread that ended is kept
@@ -197,7 +206,8 @@ name_is_final(struct sdb_scanner *sc, struct sdb_scan *scan, uint64_t death_ns)
         scan->death_pass = sdb_symbolizer_passes_begun() + 1;
         sc->ask_soon = true;
     }
-    return sdb_symbolizer_passes_ended() >= scan->death_pass || sc->now_ns > death_ns + NAME_WAIT_NS;
+    return sdb_symbolizer_passes_ended() >= scan->death_pass ||
+           sc->now_ns > death_ns + NAME_WAIT_NS;
 }
 
 /* Not that of a fiber: one that just ended is still the thread's present one for a moment. */
@@ -207,7 +217,8 @@ first_stack_gone(const struct sdb_scanner *sc, const struct sdb_slot *slot)
     const struct sdb_live_table *l = &sc->threads->live;
     uint64_t ec = sdb_load_relaxed((const uint64_t *)(uintptr_t)(slot->th + l->thread_ec));
     if (!ec) return true;
-    return ec == slot->root_ec && !sdb_load_relaxed((const uint64_t *)(uintptr_t)(ec + l->ec_vm_stack));
+    return ec == slot->root_ec &&
+           !sdb_load_relaxed((const uint64_t *)(uintptr_t)(ec + l->ec_vm_stack));
 }
 
 /* Reads the stack if it may have changed. *from: where nodes must be looked up again. */
@@ -236,6 +247,7 @@ read_stack(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan,
     case SDB_WALK_WHOLE:
         if (changed < *from) *from = changed;
         scan->stack_due = false;
+        scan->span_moved = false;
         if (!running) scan->resumes = v->resumes;
         break;
     case SDB_WALK_NO_STACK:
@@ -245,6 +257,7 @@ read_stack(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan,
         }
         scan->depth = 0;
         scan->stack_due = false;
+        scan->span_moved = false;
         *from = 0;
         scan->more = 0;
         if (!running) scan->resumes = v->resumes;
@@ -265,9 +278,11 @@ read_stack(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan,
 
 /* A slot that says blocked while its thread runs on (see read_stack). Adjusts the view; true while it runs. */
 static bool
-phantom_run(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan, struct sdb_state_view *v)
+phantom_run(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan,
+            struct sdb_state_view *v)
 {
-    if (scan->phantom_since_ns && (v->state != SDB_BLOCKED || v->since_ns > scan->phantom_since_ns)) {
+    if (scan->phantom_since_ns &&
+        (v->state != SDB_BLOCKED || v->since_ns > scan->phantom_since_ns)) {
         scan->phantom_blocked_ns += v->since_ns - scan->phantom_since_ns;
         scan->phantom_since_ns = 0;
     }
@@ -279,8 +294,8 @@ phantom_run(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan
 }
 
 static void
-write_sample(struct sdb_scanner *sc, const struct sdb_slot *slot, struct sdb_scan *scan, const struct sdb_state_view *v,
-             uint32_t node, uint64_t state)
+write_sample(struct sdb_scanner *sc, const struct sdb_slot *slot, struct sdb_scan *scan,
+             const struct sdb_state_view *v, uint32_t node, uint64_t state)
 {
     struct sdb_sample sample = {
         .slot = (uint32_t)slot->index,
@@ -290,7 +305,8 @@ write_sample(struct sdb_scanner *sc, const struct sdb_slot *slot, struct sdb_sca
         .cpu_ns = cpu_of(slot, v, scan),
         .age_ns = sc->now_ns > v->since_ns ? sc->now_ns - v->since_ns : 0,
         /* also when it left the state and is back in it: what came before may be another stack's */
-        .has_age = sc->exact && state != SDB_RUNNING && (state != scan->state || v->since_ns != scan->since_ns),
+        .has_age = sc->exact && state != SDB_RUNNING &&
+                   (state != scan->state || v->since_ns != scan->since_ns),
     };
     fill_times(sc, scan, v, sc->now_ns, &sample);
     sdb_ring_writer_sample(sc->writer, &sample);
@@ -321,16 +337,17 @@ sdb_visit(struct sdb_scanner *sc, struct sdb_slot *slot, uint32_t index)
     if (sdb_load_relaxed(&slot->flags) & SDB_THREAD_OWN) return;
 
     struct sdb_state_view v;
-    bool ran = false, due = sc->last_tick || scan->sample_chunk != sdb_ring_writer_chunk(sc->writer);
+    bool ran = false,
+         due = sc->last_tick || scan->sample_chunk != sdb_ring_writer_chunk(sc->writer);
     if (sc->exact) {
         if (!sdb_thread_view(slot, &v)) {
             keep_active(sc, index); /* its hook is in the middle of an update: next tick */
             return;
         }
-    } else {
-        sdb_events_drain(sc, slot); /* also of a thread whose clock is not due */
-        if (!sdb_infer_state(sc, slot, scan, &v, &ran) && !due) return;
     }
+    uint64_t change_ns = sdb_events_drain(sc, slot);
+    if (change_ns) scan->span_moved = scan->stack_due = true; /* 3.1: it ran, so much is certain */
+    if (!sc->exact && !sdb_infer_state(sc, slot, scan, &v, &ran) && !due) return;
     bool phantom = sc->exact && phantom_run(sc, slot, scan, &v);
     bool running = v.state == SDB_RUNNING || v.state == SDB_GC || phantom;
     uint64_t state = phantom ? SDB_RUNNING : v.state;
@@ -339,23 +356,35 @@ sdb_visit(struct sdb_scanner *sc, struct sdb_slot *slot, uint32_t index)
         scan->gc_sampled_ns += sc->now_ns - sc->previous_ns;
     }
     bool switched = v.resumes != scan->resumes;
-    if (v.since_ns != scan->since_ns) scan->probation = PROBATION_TICKS; /* blocked anew, perhaps never seen running */
+    if (v.since_ns != scan->since_ns)
+        scan->probation = PROBATION_TICKS; /* blocked anew, perhaps never seen running */
     uint32_t from = scan->depth, more_before = scan->more;
     if (state != SDB_GC && (sc->exact ? running || switched : scan->stack_due)) {
         read_stack(sc, slot, scan, &v, running, &from);
     }
-    sdb_events_drain(sc, slot);
+    uint64_t change_after_ns = sdb_events_drain(sc, slot);
     uint64_t chunk = sdb_ring_writer_chunk(sc->writer);
-    if (scan->thread_chunk != chunk || scan->name != name_version(slot)) write_thread(sc, slot, scan, index);
+    if (scan->thread_chunk != chunk || scan->name != name_version(slot))
+        write_thread(sc, slot, scan, index);
     uint32_t node = node_of(sc, scan, from);
     if (scan->thread_chunk != sdb_ring_writer_chunk(sc->writer)) { /* node_of began a chunk */
         write_thread(sc, slot, scan, index);
         node = node_of(sc, scan, 0);
     }
-    bool changed = scan->sample_chunk != sdb_ring_writer_chunk(sc->writer) || node != scan->node ||
-                   state != scan->state || scan->more != more_before ||
-                   v.since_ns != scan->since_ns ||
-                   (running && sc->tick - scan->sample_tick >= SDB_HEARTBEAT_TICKS) || sc->last_tick;
+    bool in_chunk = scan->sample_chunk == sdb_ring_writer_chunk(sc->writer);
+    if ((change_after_ns || change_ns > sc->now_ns) && in_chunk) {
+        /* the span changed behind the tick's time, and the stack may be the new one's already: it is told with the next
+         * tick, so that it does not get time of the span before */
+        node = scan->node;
+        scan->stack_due = true;
+        keep_active(sc, index);
+    } else if (scan->span_moved) {
+        node = 0; /* what is known of its stack is of the span before */
+    }
+    bool changed =
+        scan->sample_chunk != sdb_ring_writer_chunk(sc->writer) || node != scan->node ||
+        state != scan->state || scan->more != more_before || v.since_ns != scan->since_ns ||
+        (running && sc->tick - scan->sample_tick >= SDB_HEARTBEAT_TICKS) || sc->last_tick;
     if (changed) write_sample(sc, slot, scan, &v, node, state);
 
     if (!sc->exact) return;
