@@ -84,7 +84,7 @@ module Sdb
 
       def row(table, span, names, unknown)
         cells = names.map { |name| cell(span, name, unknown) }
-        styles = { "wall" => :bold, "gvl_wait" => :red }.to_h { |name, style| [names.index(name), style] }
+        styles = { "wall" => :bold, "gvl_wait" => :red }.transform_keys { |name| names.index(name) }
         table.row(*cells, styles: styles)
         holders(span.blame).first(HOLDERS).each { |ns, text| table.note("#{" " * 10}waited #{Text.duration(ns)} for the GVL held by #{text}") }
       end
