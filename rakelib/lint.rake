@@ -46,7 +46,11 @@ module Lint
 
   def rubocop
     output, status = Open3.capture2e("bundle", "exec", "rubocop", "--format", "emacs", "--no-color")
-    status.success? ? [] : output.split("\n").map { |line| line.delete_prefix("#{Dir.pwd}/") }
+    return [] if status.success?
+
+    lines = output.split("\n")
+    offences = lines.grep(/:\d+:\d+: [A-Z]: /)
+    (offences.empty? ? lines : offences).map { |line| line.delete_prefix("#{Dir.pwd}/") }
   end
 
   def licence
