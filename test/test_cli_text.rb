@@ -112,11 +112,13 @@ class CLITextTest < Minitest::Test
   end
 
   def test_a_process_is_called_by_its_service_or_its_script
-    entry = Struct.new(:service, :argv)
+    ring = Struct.new(:text, :argv, :tags)
     { [nil, %w[/usr/bin/ruby -I/x -w script.rb a]] => "ruby script.rb", [nil, ["ruby", "-w", "-e", "1"]] => "ruby -e",
       ["shop", ["x"]] => "shop", [nil, []] => "", [nil, ["puma: cluster worker 0: 4242 [app]"]] => "puma: cluster worker 0: 4242 [app]",
       [nil, ["bundle\e[0m", "/srv/app/bin/rails"]] => "bundle\\e[0m rails" }.each do |values, name|
-      assert_equal name, Text.program(entry.new(*values))
+      service, argv = values
+      assert_equal name, Text.program(ring.new({ "service" => service }.compact, argv, {}))
     end
+    assert_equal "shop worker 2", Text.program(ring.new({ "service" => "shop" }, [], { "worker" => "2" }))
   end
 end

@@ -87,7 +87,7 @@ module Sdb
         return "of #{rings.size} logs" if rings.size > 1
 
         ring = rings.first
-        "of #{Text.program(ring.entry)}, pid #{ring.pid}#{" (#{ring.state})" if ring.state == "dead"}"
+        "of #{Text.program(ring)}, pid #{ring.pid}#{" (#{ring.state})" if ring.state == "dead"}"
       end
 
       def nothing

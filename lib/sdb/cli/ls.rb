@@ -21,7 +21,7 @@ module Sdb
                                      ["keeps", :right], ["file", :left]])
         rings.each do |ring|
           entry = ring.entry
-          table.row entry.pid, entry.state, Text.program(entry)[0, 24],
+          table.row entry.pid, entry.state, Text.program(ring)[0, 24],
                     Text.clock(entry.start), Text.duration(entry.retained_ns), ["", Text.clean(entry.path)],
                     styles: { 1 => state_color(entry.state) }
         end

@@ -78,12 +78,16 @@ module Sdb
         line.to_i.positive? ? "#{clean(path)}:#{line}" : clean(path)
       end
 
-      # What a process is called: its service, else "ruby script.rb" of its command line.
-      #: (Ring::Entry) -> String
-      def program(entry)
-        return clean(entry.service) if entry.service
+      # What a process is called: its service, else "ruby script.rb" of its command line; and which worker it is.
+      #: (Ring) -> String
+      def program(ring)
+        worker = ring.tags["worker"]
+        [ring.text["service"] ? clean(ring.text["service"]) : command(ring.argv), worker && "worker #{clean(worker)}"].compact.join(" ")
+      end
 
-        command, *arguments = entry.argv
+      #: (Array[String]) -> String
+      def command(argv)
+        command, *arguments = argv
         words = [command, arguments.find { |argument| argument == "-e" || !argument.start_with?("-") }].compact
         clean(words.map { |word| word.start_with?("/") ? File.basename(word) : word }.join(" "))
       end

@@ -79,19 +79,23 @@ module Sdb
       end
 
       def head(screen, profile, every)
-        names = profile.rings.map { |ring| "#{Text.program(ring.entry)}, pid #{ring.pid}, #{ring.state}" }
+        names = profile.rings.map { |ring| "#{Text.program(ring)}, pid #{ring.pid}, #{ring.state}" }
         screen.puts terminal.paint(terminal.fit("#{Time.now.strftime("%H:%M:%S")}  last #{Text.duration(every)}  " \
                                                 "#{names.first(4).join("; ")}#{"; #{names.size - 4} more" if names.size > 4}"), :bold)
         screen.puts
       end
 
       def thread_table(threads)
-        table = Table.new(terminal, [*%w[tid running gvl_wait blocked gc cpu].map { |n| [n, :right] }, ["thread", :left]])
+        several = threads.map(&:pid).uniq.size > 1
+        names = [*("pid" if several), *%w[tid running gvl_wait blocked gc cpu]]
+        table = Table.new(terminal, [*names.map { |n| [n, :right] }, ["thread", :left]])
         busy = threads.sort_by { |t| [-(t.running_ns + t.gvl_wait_ns + t.gc_ns), t.pid, t.tid] }
         busy.first(terminal.tty? ? 8 : threads.size).each do |t|
           whole = t.running_ns + t.gvl_wait_ns + t.blocked_ns + t.gc_ns + t.unknown_ns.to_i
           shares = [t.running_ns, t.gvl_wait_ns, t.blocked_ns, t.gc_ns, t.cpu_ns].map { |ns| Text.percent(ns.to_i, whole) }
-          table.row t.tid, *shares, Text.clean(t.name || "-"), styles: { 1 => :green, 2 => :red, 3 => :blue, 4 => :magenta }
+          styles = { 1 => :green, 2 => :red, 3 => :blue, 4 => :magenta }
+          styles = styles.transform_keys(&:succ) if several
+          table.row(*(t.pid if several), t.tid, *shares, Text.clean(t.name || "-"), styles: styles)
         end
         table
       end
