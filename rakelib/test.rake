@@ -4,7 +4,7 @@
 
 require "rake/testtask"
 
-UNIT_TESTS = FileList["test/test_*.rb", "test/{cli,profile,report,export,config}/test_*.rb"]
+UNIT_TESTS = FileList["test/test_*.rb", "test/{cli,profile,report,export,config,cases}/test_*.rb"]
 INTEGRATION_TESTS = FileList["test/integration/test_*.rb"]
 INSTALL_TESTS = FileList["test/install/test_*.rb"]
 
