@@ -36,7 +36,8 @@ stack_sum_visit(const struct sdb_piece *piece, void *data)
 }
 
 static int
-sum_stacks(const struct sdb_profile *p, const struct sdb_selection *s, enum sdb_metric metric, struct stack_sum *sum)
+sum_stacks(const struct sdb_profile *p, const struct sdb_selection *s, enum sdb_metric metric,
+           struct stack_sum *sum)
 {
     *sum = (struct stack_sum){.metric = metric, .last_thread = SDB_NONE};
     sum->self = calloc(p->stacks_count, sizeof(*sum->self));
@@ -54,7 +55,8 @@ shown_stacks(const struct sdb_profile *p, const struct sdb_selection *s)
     if (!shown) return NULL;
     shown[SDB_STACK_ROOT] = SDB_STACK_ROOT;
     for (size_t i = 1; i < p->stacks_count; i++) {
-        bool hidden = s->func_marks && s->func_marks[p->frames[p->stacks[i].frame].func] & SDB_MARK_HIDE;
+        bool hidden =
+            s->func_marks && s->func_marks[p->frames[p->stacks[i].frame].func] & SDB_MARK_HIDE;
         shown[i] = hidden ? shown[p->stacks[i].parent] : (uint32_t)i;
     }
     return shown;
@@ -68,8 +70,8 @@ accumulate(const struct sdb_profile *p, uint64_t *self)
 }
 
 int
-sdb_sum_functions(const struct sdb_profile *p, const struct sdb_selection *s, enum sdb_metric metric,
-                  struct sdb_sums *sums)
+sdb_sum_functions(const struct sdb_profile *p, const struct sdb_selection *s,
+                  enum sdb_metric metric, struct sdb_sums *sums)
 {
     struct stack_sum sum;
     struct sdb_times *times = calloc(p->funcs_count, sizeof(*times));
@@ -83,14 +85,17 @@ sdb_sum_functions(const struct sdb_profile *p, const struct sdb_selection *s, en
     for (size_t i = 1; i < p->stacks_count; i++) {
         if (!sum.self[i]) continue;
         uint32_t owner = shown[i];
-        uint32_t func = owner == SDB_STACK_ROOT ? SDB_FUNC_NO_FRAMES : p->frames[p->stacks[owner].frame].func;
+        uint32_t func =
+            owner == SDB_STACK_ROOT ? SDB_FUNC_NO_FRAMES : p->frames[p->stacks[owner].frame].func;
         times[func].self_ns += sum.self[i];
         if (owner == SDB_STACK_ROOT) times[func].total_ns += sum.self[i];
     }
     accumulate(p, sum.self);
     for (size_t i = 1; i < p->stacks_count; i++)
-        if (shown[i] == i && !p->stacks[i].again) times[p->frames[p->stacks[i].frame].func].total_ns += sum.self[i];
-    *sums = (struct sdb_sums){sum.total_ns, sum.samples, times[SDB_FUNC_UNNAMED].self_ns, sum.threads, times};
+        if (shown[i] == i && !p->stacks[i].again)
+            times[p->frames[p->stacks[i].frame].func].total_ns += sum.self[i];
+    *sums = (struct sdb_sums){sum.total_ns, sum.samples, times[SDB_FUNC_UNNAMED].self_ns,
+                              sum.threads, times};
     free(sum.self);
     free(shown);
     return SDB_OK;
@@ -112,7 +117,8 @@ line_of(const struct line_walk *w, uint32_t stack, uint32_t *line)
 {
     const struct sdb_frame *frame = &w->profile->frames[w->profile->stacks[stack].frame];
     *line = frame->line;
-    return w->shown[stack] == stack && w->profile->funcs[frame->func].path == w->path && frame->line < w->lines;
+    return w->shown[stack] == stack && w->profile->funcs[frame->func].path == w->path &&
+           frame->line < w->lines;
 }
 
 static void
@@ -120,7 +126,8 @@ line_enter(uint32_t stack, void *data)
 {
     struct line_walk *w = data;
     uint32_t line;
-    if (line_of(w, stack, &line) && w->on_path[line]++ == 0) w->times[line].total_ns += w->total[stack];
+    if (line_of(w, stack, &line) && w->on_path[line]++ == 0)
+        w->times[line].total_ns += w->total[stack];
 }
 
 static void
@@ -132,17 +139,20 @@ line_leave(uint32_t stack, void *data)
 }
 
 int
-sdb_sum_lines(const struct sdb_profile *p, const struct sdb_selection *s, enum sdb_metric metric, uint32_t path,
-              struct sdb_times **times, size_t *count)
+sdb_sum_lines(const struct sdb_profile *p, const struct sdb_selection *s, enum sdb_metric metric,
+              uint32_t path, struct sdb_times **times, size_t *count)
 {
     size_t lines = 1;
     for (size_t i = 0; i < p->frames_count; i++)
-        if (p->funcs[p->frames[i].func].path == path && p->frames[i].line >= lines) lines = p->frames[i].line + 1;
+        if (p->funcs[p->frames[i].func].path == path && p->frames[i].line >= lines)
+            lines = p->frames[i].line + 1;
     if (lines > 1 << 24) lines = 1 << 24; /* no source is longer */
 
     struct stack_sum sum;
     uint32_t *shown = shown_stacks(p, s);
-    struct line_walk w = {p, shown, NULL, calloc(lines, sizeof(*w.times)), calloc(lines, sizeof(*w.on_path)), lines, path};
+    struct line_walk w = {
+        p,     shown, NULL, calloc(lines, sizeof(*w.times)), calloc(lines, sizeof(*w.on_path)),
+        lines, path};
     int err = shown && w.times && w.on_path ? sum_stacks(p, s, metric, &sum) : SDB_ERR_NOMEM;
     if (err) goto out;
     for (size_t i = 1; i < p->stacks_count; i++) {
@@ -171,11 +181,13 @@ sdb_sum_edges(const struct sdb_profile *p, const struct sdb_selection *s, enum s
 {
     struct stack_sum sum = {0};
     uint32_t *shown = shown_stacks(p, s);
-    uint8_t *below = calloc(p->stacks_count, 1); /* 1: the outermost target is at or below, 2: it is this one */
+    uint8_t *below =
+        calloc(p->stacks_count, 1); /* 1: the outermost target is at or below, 2: it is this one */
     uint64_t *total = malloc(p->stacks_count * sizeof(*total));
     struct sdb_times *callers = calloc(p->funcs_count, sizeof(*callers));
     struct sdb_times *callees = calloc(p->funcs_count, sizeof(*callees));
-    int err = shown && below && total && callers && callees ? sum_stacks(p, s, metric, &sum) : SDB_ERR_NOMEM;
+    int err = shown && below && total && callers && callees ? sum_stacks(p, s, metric, &sum)
+                                                            : SDB_ERR_NOMEM;
     if (err) goto out;
     edges->total_ns = sum.total_ns;
     for (size_t i = p->stacks_count; i-- > 1;) { /* time of hidden frames goes to their callers */
@@ -194,7 +206,8 @@ sdb_sum_edges(const struct sdb_profile *p, const struct sdb_selection *s, enum s
         if (targets[func]) edges->own.self_ns += sum.self[i];
         if (targets[func] && !below[i]) {
             below[i] = 2;
-            uint32_t from = caller == SDB_STACK_ROOT ? SDB_FUNC_NO_FRAMES : p->frames[p->stacks[caller].frame].func;
+            uint32_t from = caller == SDB_STACK_ROOT ? SDB_FUNC_NO_FRAMES
+                                                     : p->frames[p->stacks[caller].frame].func;
             edges->own.total_ns += total[i];
             callers[from].total_ns += total[i];
             callers[from].self_ns += sum.self[i];
@@ -228,16 +241,19 @@ threads_visit(const struct sdb_piece *piece, void *data)
 }
 
 int
-sdb_sum_threads(const struct sdb_profile *p, const struct sdb_selection *s, struct sdb_thread_times *times)
+sdb_sum_threads(const struct sdb_profile *p, const struct sdb_selection *s,
+                struct sdb_thread_times *times)
 {
-    for (size_t i = 0; i < p->threads_count; i++) times[i] = (struct sdb_thread_times){.first = SDB_NO_TIME};
+    for (size_t i = 0; i < p->threads_count; i++)
+        times[i] = (struct sdb_thread_times){.first = SDB_NO_TIME};
     return sdb_select(p, s, threads_visit, times);
 }
 
 struct cells {
     struct sdb_cell *cells;
     size_t count, capacity;
-    uint32_t *cell_of; /* of the present thread, per stack; valid when at or behind `first` and for that stack */
+    uint32_t *
+        cell_of; /* of the present thread, per stack; valid when at or behind `first` and for that stack */
     size_t first;
     uint32_t thread;
 };
@@ -264,7 +280,8 @@ cells_visit(const struct sdb_piece *piece, void *data)
 }
 
 int
-sdb_sum_cells(const struct sdb_profile *p, const struct sdb_selection *s, struct sdb_cell **cells, size_t *count)
+sdb_sum_cells(const struct sdb_profile *p, const struct sdb_selection *s, struct sdb_cell **cells,
+              size_t *count)
 {
     struct cells c = {.cell_of = calloc(p->stacks_count, sizeof(*c.cell_of)), .thread = SDB_NONE};
     int err = c.cell_of ? sdb_grow(&c.cells, &c.capacity, 1, sizeof(*c.cells)) : SDB_ERR_NOMEM;
@@ -281,8 +298,8 @@ sdb_sum_cells(const struct sdb_profile *p, const struct sdb_selection *s, struct
 
 /* Maps each stack with time to its node; nodes are made in order of stacks, so parents come first. */
 int
-sdb_sum_tree(const struct sdb_profile *p, const struct sdb_selection *s, enum sdb_metric metric, bool by_line,
-             struct sdb_tree_node **nodes, size_t *count)
+sdb_sum_tree(const struct sdb_profile *p, const struct sdb_selection *s, enum sdb_metric metric,
+             bool by_line, struct sdb_tree_node **nodes, size_t *count)
 {
     struct stack_sum sum;
     struct sdb_map map = {0};
@@ -310,7 +327,9 @@ sdb_sum_tree(const struct sdb_profile *p, const struct sdb_selection *s, enum sd
             node = sdb_map_get(&map, (uint64_t)parent << 32 | line, frame->func);
             if (node == SDB_MAP_NONE) {
                 err = sdb_grow(&made, &capacity, n + 1, sizeof(*made));
-                if (!err) err = sdb_map_set(&map, (uint64_t)parent << 32 | line, frame->func, (uint32_t)n);
+                if (!err)
+                    err =
+                        sdb_map_set(&map, (uint64_t)parent << 32 | line, frame->func, (uint32_t)n);
                 if (err) goto out;
                 node = (uint32_t)n++;
                 made[node] = (struct sdb_tree_node){parent, frame->func, line, 0, 0};

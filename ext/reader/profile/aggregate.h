@@ -17,32 +17,33 @@ struct sdb_times {
 };
 
 struct sdb_sums {
-    uint64_t total_ns;    /* equals the sum of all self times */
-    uint64_t samples;     /* ticks at which a selected thread was seen */
-    uint64_t unnamed_ns;  /* self time of code without a name */
-    size_t threads;       /* with time in the selection */
+    uint64_t total_ns;           /* equals the sum of all self times */
+    uint64_t samples;            /* ticks at which a selected thread was seen */
+    uint64_t unnamed_ns;         /* self time of code without a name */
+    size_t threads;              /* with time in the selection */
     struct sdb_times *functions; /* per function; free() it */
 };
 
 /* 0 or SDB_ERR_NOMEM. */
-int sdb_sum_functions(const struct sdb_profile *p, const struct sdb_selection *s, enum sdb_metric metric,
-                      struct sdb_sums *sums);
+int sdb_sum_functions(const struct sdb_profile *p, const struct sdb_selection *s,
+                      enum sdb_metric metric, struct sdb_sums *sums);
 
 /* Lines of the functions in the file with path (string number) `path`: *times per line [0, *count); free() it.
  * A line counts once per stack. */
-int sdb_sum_lines(const struct sdb_profile *p, const struct sdb_selection *s, enum sdb_metric metric, uint32_t path,
-                  struct sdb_times **times, size_t *count);
+int sdb_sum_lines(const struct sdb_profile *p, const struct sdb_selection *s,
+                  enum sdb_metric metric, uint32_t path, struct sdb_times **times, size_t *count);
 
 struct sdb_edges {
-    uint64_t total_ns;      /* of the selection */
-    struct sdb_times own;   /* of the targets together */
-    struct sdb_times *callers, *callees; /* per function; free() both. NO_FRAMES among callers: nobody calls it */
+    uint64_t total_ns;    /* of the selection */
+    struct sdb_times own; /* of the targets together */
+    struct sdb_times *callers,
+        *callees; /* per function; free() both. NO_FRAMES among callers: nobody calls it */
 };
 
 /* What calls the functions in targets (nonzero per function) and what they call. Where a stack has several
  * targets the outermost counts. A caller's self_ns is the target's own time when called so. */
-int sdb_sum_edges(const struct sdb_profile *p, const struct sdb_selection *s, enum sdb_metric metric,
-                  const uint8_t *targets, struct sdb_edges *edges);
+int sdb_sum_edges(const struct sdb_profile *p, const struct sdb_selection *s,
+                  enum sdb_metric metric, const uint8_t *targets, struct sdb_edges *edges);
 
 struct sdb_thread_times {
     uint64_t state_ns[SDB_STATE_COUNT];
@@ -50,7 +51,8 @@ struct sdb_thread_times {
 };
 
 /* times: one per thread, by the caller. */
-int sdb_sum_threads(const struct sdb_profile *p, const struct sdb_selection *s, struct sdb_thread_times *times);
+int sdb_sum_threads(const struct sdb_profile *p, const struct sdb_selection *s,
+                    struct sdb_thread_times *times);
 
 /* What a thread spent on a stack itself, under every metric. Hidden frames are not considered. */
 struct sdb_cell {
@@ -59,7 +61,8 @@ struct sdb_cell {
 };
 
 /* One cell per (thread, stack) with time, thread by thread: *cells is to be freed. 0 or SDB_ERR_NOMEM. */
-int sdb_sum_cells(const struct sdb_profile *p, const struct sdb_selection *s, struct sdb_cell **cells, size_t *count);
+int sdb_sum_cells(const struct sdb_profile *p, const struct sdb_selection *s,
+                  struct sdb_cell **cells, size_t *count);
 
 /* Tree of what is shown: nodes in an order in which parents come first; node 0 is the root. */
 struct sdb_tree_node {
@@ -69,7 +72,7 @@ struct sdb_tree_node {
 };
 
 /* *nodes: free() it. */
-int sdb_sum_tree(const struct sdb_profile *p, const struct sdb_selection *s, enum sdb_metric metric, bool by_line,
-                 struct sdb_tree_node **nodes, size_t *count);
+int sdb_sum_tree(const struct sdb_profile *p, const struct sdb_selection *s, enum sdb_metric metric,
+                 bool by_line, struct sdb_tree_node **nodes, size_t *count);
 
 #endif

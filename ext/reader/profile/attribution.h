@@ -19,7 +19,8 @@ struct sdb_step { /* from sample P to sample S of one thread */
     uint64_t wait_us, blocked_us, gc_us, cpu_us;
     uint64_t age_us;    /* how long S's state lasts at S; with has_age */
     uint64_t unseen_us; /* of gaps in it */
-    uint64_t after_change_us; /* of uncertain_us, since the thread's span or tags changed; with has_change */
+    uint64_t
+        after_change_us; /* of uncertain_us, since the thread's span or tags changed; with has_change */
     uint32_t unseen_stack, unseen_state; /* what running time in gaps is; with unseen_us */
     uint32_t ticks;                      /* in it, S's own included */
     uint32_t p_state, p_stack, s_state, s_stack;

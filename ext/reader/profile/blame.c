@@ -43,10 +43,12 @@ wait_visit(const struct sdb_piece *wait, void *data)
     for (size_t i = 0; i < p->threads_count; i++) {
         const struct sdb_thread *t = &p->threads[i];
         if (i == wait->thread || t->ring != p->threads[wait->thread].ring) continue;
-        for (size_t k = sdb_segment_find(t, wait->t0); k < t->segment_count && t->segments[k].t0 < wait->t1; k++) {
+        for (size_t k = sdb_segment_find(t, wait->t0);
+             k < t->segment_count && t->segments[k].t0 < wait->t1; k++) {
             const struct sdb_segment *segment = &t->segments[k];
             if (segment->state != SDB_RUNNING && segment->state != SDB_GC) continue;
-            uint64_t t0 = segment->t0 > wait->t0 ? segment->t0 : wait->t0, t1 = sdb_segment_end(t, k);
+            uint64_t t0 = segment->t0 > wait->t0 ? segment->t0 : wait->t0,
+                     t1 = sdb_segment_end(t, k);
             if (t1 > wait->t1) t1 = wait->t1;
             int err = t0 < t1 ? holder_add(s, (uint32_t)i, segment->stack, t0, t1 - t0) : SDB_OK;
             if (err) return err;
@@ -65,12 +67,14 @@ longest_first(const void *left, const void *right)
 }
 
 int
-sdb_blame_find(const struct sdb_profile *p, const struct sdb_interval *intervals, size_t n, struct sdb_blame **rows,
-               size_t *count)
+sdb_blame_find(const struct sdb_profile *p, const struct sdb_interval *intervals, size_t n,
+               struct sdb_blame **rows, size_t *count)
 {
     struct search s = {.profile = p};
-    struct sdb_selection waits = {
-        .to = SDB_NO_TIME, .intervals = intervals, .interval_count = n, .states = 1u << SDB_GVL_WAIT};
+    struct sdb_selection waits = {.to = SDB_NO_TIME,
+                                  .intervals = intervals,
+                                  .interval_count = n,
+                                  .states = 1u << SDB_GVL_WAIT};
     int err = n ? sdb_select(p, &waits, wait_visit, &s) : SDB_OK;
     if (!err) err = sdb_grow(&s.rows, &s.capacity, 1, sizeof(*s.rows));
     sdb_map_free(&s.map);

@@ -40,15 +40,17 @@ sdb_align_rings(struct sdb_ring_reader *const *readers, size_t n, uint64_t *base
 
 /* Chunks [*from, *to) of the index overlap the window. */
 static void
-chunks_choose(const struct sdb_ring_reader *r, uint64_t base, const struct sdb_load_window *window, size_t *from,
-              size_t *to)
+chunks_choose(const struct sdb_ring_reader *r, uint64_t base, const struct sdb_load_window *window,
+              size_t *from, size_t *to)
 {
     *from = 0;
     *to = r->chunk_count;
     if (!window || r->chunk_count == 0) return;
     int64_t newest = (int64_t)(base + (r->chunks[r->chunk_count - 1].first_ns & (SDB_REL_MAX - 1)));
     int64_t first = window->from_ns < 0 ? newest + window->from_ns : window->from_ns;
-    while (*from + 1 < *to && (int64_t)(base + (r->chunks[*from + 1].first_ns & (SDB_REL_MAX - 1))) <= first) ++*from;
+    while (*from + 1 < *to &&
+           (int64_t)(base + (r->chunks[*from + 1].first_ns & (SDB_REL_MAX - 1))) <= first)
+        ++*from;
     while (*to > *from + 1 && base + r->chunks[*to - 1].first_ns > window->to_ns) --*to;
 }
 
@@ -63,7 +65,8 @@ lost_note(struct sdb_decoder *d, uint64_t from, uint64_t to)
 }
 
 static int
-chunks_decode(struct sdb_decoder *d, const struct sdb_ring_reader *r, size_t from, size_t to, uint8_t *buffer)
+chunks_decode(struct sdb_decoder *d, const struct sdb_ring_reader *r, size_t from, size_t to,
+              uint8_t *buffer)
 {
     struct sdb_loss *loss = &d->profile->rings[d->ring].loss;
     uint64_t expected = from < to ? r->chunks[from].seq : 0;
@@ -141,8 +144,8 @@ ring_load(struct sdb_profile *p, struct sdb_ring_reader *r, uint32_t ring, uint6
 }
 
 int
-sdb_profile_load(struct sdb_profile *p, struct sdb_ring_reader *const *readers, size_t n, const uint64_t *now_rel,
-                 const struct sdb_load_window *window)
+sdb_profile_load(struct sdb_profile *p, struct sdb_ring_reader *const *readers, size_t n,
+                 const uint64_t *now_rel, const struct sdb_load_window *window)
 {
     if (n == 0) return SDB_OK;
     uint64_t *bases = calloc(n, sizeof(*bases));
@@ -152,8 +155,10 @@ sdb_profile_load(struct sdb_profile *p, struct sdb_ring_reader *const *readers, 
     for (size_t i = 0; i < n && !err; i++) {
         err = sdb_table_room(p, rings);
         if (err) break;
-        p->rings[p->rings_count++] = (struct sdb_ring_row){
-            .base_ns = bases[i], .first = bases[i], .last = bases[i], .truncated = readers[i]->truncated};
+        p->rings[p->rings_count++] = (struct sdb_ring_row){.base_ns = bases[i],
+                                                           .first = bases[i],
+                                                           .last = bases[i],
+                                                           .truncated = readers[i]->truncated};
         err = ring_load(p, readers[i], (uint32_t)i, now_rel ? now_rel[i] : 0, window);
     }
     free(bases);

@@ -57,12 +57,12 @@ sdb_profile_free(struct sdb_profile *p)
     if (!p) return;
     for (size_t i = 0; i < p->rings_count; i++) free(p->rings[i].clocks);
     for (size_t i = 0; i < p->threads_count; i++) free(p->threads[i].segments);
-    void *tables[] = {p->rings, p->strings, p->funcs, p->frames, p->stacks, p->threads, p->spans, p->pieces,
-                      p->span_events, p->pairs, p->tag_sets, p->gaps, p->gcs, p->memory, p->counters, p->marks,
-                      p->numbers};
+    void *tables[] = {p->rings, p->strings, p->funcs,       p->frames, p->stacks,   p->threads,
+                      p->spans, p->pieces,  p->span_events, p->pairs,  p->tag_sets, p->gaps,
+                      p->gcs,   p->memory,  p->counters,    p->marks,  p->numbers};
     for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++) free(tables[i]);
-    struct sdb_map *maps[] = {&p->string_map, &p->func_map, &p->frame_map,
-                              &p->stack_map, &p->thread_map, &p->span_map};
+    struct sdb_map *maps[] = {&p->string_map, &p->func_map,   &p->frame_map,
+                              &p->stack_map,  &p->thread_map, &p->span_map};
     for (size_t i = 0; i < sizeof(maps) / sizeof(*maps); i++) sdb_map_free(maps[i]);
     sdb_arena_free(&p->arena);
     free(p);
@@ -177,7 +177,8 @@ sdb_profile_stack(struct sdb_profile *p, uint32_t parent, uint32_t frame, uint32
 }
 
 int
-sdb_profile_walk(const struct sdb_profile *p, sdb_stack_step *enter, sdb_stack_step *leave, void *data)
+sdb_profile_walk(const struct sdb_profile *p, sdb_stack_step *enter, sdb_stack_step *leave,
+                 void *data)
 {
     size_t n = p->stacks_count;
     uint32_t *child = calloc(n, sizeof(*child)), *sibling = calloc(n, sizeof(*sibling));
@@ -245,10 +246,8 @@ sdb_segment_find(const struct sdb_thread *t, uint64_t at)
     size_t low = 0, high = t->segment_count; /* segments[low - 1].t0 <= at < segments[high].t0 */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (t->segments[middle].t0 <= at)
-            low = middle + 1;
-        else
-            high = middle;
+        if (t->segments[middle].t0 <= at) low = middle + 1;
+        else high = middle;
     }
     return low ? low - 1 : 0;
 }

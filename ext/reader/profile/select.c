@@ -18,7 +18,8 @@ focused_stacks(const struct sdb_profile *p, const struct sdb_selection *s)
     if (!passes) return NULL;
     for (size_t i = 1; i < p->stacks_count; i++) {
         const struct sdb_stack *stack = &p->stacks[i];
-        passes[i] = passes[stack->parent] || s->func_marks[p->frames[stack->frame].func] & SDB_MARK_FOCUS;
+        passes[i] =
+            passes[stack->parent] || s->func_marks[p->frames[stack->frame].func] & SDB_MARK_FOCUS;
     }
     return passes;
 }
@@ -45,13 +46,15 @@ walk_range(const struct walk *w, uint32_t thread, uint64_t from, uint64_t to)
     if (from < w->selection->from) from = w->selection->from;
     if (to > w->selection->to) to = w->selection->to;
     if (to > t->end) to = t->end;
-    for (size_t i = from < to ? sdb_segment_find(t, from) : t->segment_count; i < t->segment_count; i++) {
+    for (size_t i = from < to ? sdb_segment_find(t, from) : t->segment_count; i < t->segment_count;
+         i++) {
         const struct sdb_segment *segment = &t->segments[i];
         if (segment->t0 >= to) break;
         if (!(w->selection->states >> segment->state & 1)) continue;
         if (w->stacks && !w->stacks[segment->stack]) continue;
         uint64_t end = sdb_segment_end(t, i);
-        struct sdb_piece piece = {thread, segment->stack, segment->state, segment->ticks, segment->t0, end,
+        struct sdb_piece piece = {thread,         segment->stack, segment->state,
+                                  segment->ticks, segment->t0,    end,
                                   segment->cpu_ns};
         if (piece.t0 < from || piece.t1 > to) {
             uint64_t length = end - segment->t0;
@@ -67,7 +70,8 @@ walk_range(const struct walk *w, uint32_t thread, uint64_t from, uint64_t to)
 }
 
 int
-sdb_select(const struct sdb_profile *p, const struct sdb_selection *s, sdb_piece_visit *visit, void *data)
+sdb_select(const struct sdb_profile *p, const struct sdb_selection *s, sdb_piece_visit *visit,
+           void *data)
 {
     uint8_t *stacks = s->focus ? focused_stacks(p, s) : NULL;
     if (s->focus && !stacks) return SDB_ERR_NOMEM;
@@ -114,8 +118,8 @@ sdb_intervals_normalize(struct sdb_interval *intervals, size_t n)
 }
 
 size_t
-sdb_intervals_intersect(const struct sdb_interval *a, size_t a_n, const struct sdb_interval *b, size_t b_n,
-                        struct sdb_interval *out)
+sdb_intervals_intersect(const struct sdb_interval *a, size_t a_n, const struct sdb_interval *b,
+                        size_t b_n, struct sdb_interval *out)
 {
     size_t i = 0, k = 0, n = 0;
     while (i < a_n && k < b_n) {
@@ -125,10 +129,8 @@ sdb_intervals_intersect(const struct sdb_interval *a, size_t a_n, const struct s
             if (t0 < t1) out[n++] = (struct sdb_interval){x->thread, t0, t1};
         }
         bool x_first = x->thread != y->thread ? x->thread < y->thread : x->t1 <= y->t1;
-        if (x_first)
-            i++;
-        else
-            k++;
+        if (x_first) i++;
+        else k++;
     }
     return n;
 }

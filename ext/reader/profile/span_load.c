@@ -40,7 +40,8 @@ sdb_span_begin(struct sdb_profile *p, const struct sdb_span *span)
     if (!err) err = sdb_map_set(&p->span_map, span->id, span->ring, number);
     if (err) return err;
     p->spans[p->spans_count++] = *span;
-    return span->thread == SDB_NONE ? SDB_OK : event_add(p, span->begin, EVENT_BEGIN, number, span->thread);
+    return span->thread == SDB_NONE ? SDB_OK
+                                    : event_add(p, span->begin, EVENT_BEGIN, number, span->thread);
 }
 
 int
@@ -58,11 +59,13 @@ tags_join(struct sdb_profile *p, struct sdb_span *span, const struct sdb_span *e
     for (uint32_t i = 0; i < span->tags_n; i++) {
         struct sdb_pair pair = p->pairs[span->tags_off + i];
         bool again = false;
-        for (uint32_t k = 0; k < end->tags_n && !again; k++) again = p->pairs[end->tags_off + k].key == pair.key;
+        for (uint32_t k = 0; k < end->tags_n && !again; k++)
+            again = p->pairs[end->tags_off + k].key == pair.key;
         if (again) continue;
         int err = sdb_table_room(p, pairs);
         if (err) return err;
-        p->pairs[p->pairs_count++] = pair; /* the end's tags are the newest row: this stays behind them */
+        p->pairs[p->pairs_count++] =
+            pair; /* the end's tags are the newest row: this stays behind them */
         n++;
     }
     span->tags_off = off;
@@ -76,7 +79,8 @@ sdb_span_end(struct sdb_profile *p, uint32_t number, const struct sdb_span *end)
     struct sdb_span *span = &p->spans[number];
     if (!(span->flags & SDB_SPAN_OPEN)) return SDB_OK;
     span->flags &= ~(uint32_t)SDB_SPAN_OPEN;
-    bool inferred = span->thread != SDB_NONE && p->threads[span->thread].flags & SDB_THREAD_INFERRED;
+    bool inferred =
+        span->thread != SDB_NONE && p->threads[span->thread].flags & SDB_THREAD_INFERRED;
     if (!inferred) span->flags |= SDB_SPAN_EXACT;
     span->end = end->end > span->begin ? end->end : span->begin;
     if (end->name) span->name = end->name;
@@ -119,7 +123,8 @@ parents_resolve(struct sdb_profile *p)
             previous = at;
             at = p->spans[at].parent;
         }
-        if (at != SDB_NONE && previous != SDB_NONE && mark[at] == (uint32_t)i + 1) p->spans[previous].parent = SDB_NONE;
+        if (at != SDB_NONE && previous != SDB_NONE && mark[at] == (uint32_t)i + 1)
+            p->spans[previous].parent = SDB_NONE;
     }
     free(mark);
 }
@@ -181,14 +186,16 @@ pieces_make(struct sdb_profile *p, struct work *work, uint32_t *worker)
             thread = worker[span];
             if (thread == SDB_NONE || work[thread].span != span) continue;
             span = open_parent(p, span, e->at);
-        } else if (span != SDB_NONE && e->at >= p->spans[span].end && !(p->spans[span].flags & SDB_SPAN_OPEN)) {
+        } else if (span != SDB_NONE && e->at >= p->spans[span].end &&
+                   !(p->spans[span].flags & SDB_SPAN_OPEN)) {
             span = open_parent(p, span, e->at);
         }
         if (span != SDB_NONE) worker[span] = thread;
         err = work_change(p, work, thread, span, e->at);
     }
     for (size_t i = 0; i < p->threads_count && !err; i++) {
-        if (work[i].span != SDB_NONE) err = work_change(p, work, (uint32_t)i, SDB_NONE, p->spans[work[i].span].end);
+        if (work[i].span != SDB_NONE)
+            err = work_change(p, work, (uint32_t)i, SDB_NONE, p->spans[work[i].span].end);
     }
     return err;
 }
@@ -212,12 +219,15 @@ times_fill(struct sdb_profile *p)
         if (!wanted) continue;
         struct sdb_span sum = {0};
         const struct sdb_thread *t = &p->threads[piece->thread];
-        for (size_t k = sdb_segment_find(t, piece->t0); k < t->segment_count && t->segments[k].t0 < piece->t1; k++) {
+        for (size_t k = sdb_segment_find(t, piece->t0);
+             k < t->segment_count && t->segments[k].t0 < piece->t1; k++) {
             const struct sdb_segment *segment = &t->segments[k];
             uint64_t end = sdb_segment_end(t, k), length = end - segment->t0;
-            uint64_t t0 = segment->t0 > piece->t0 ? segment->t0 : piece->t0, t1 = end < piece->t1 ? end : piece->t1;
+            uint64_t t0 = segment->t0 > piece->t0 ? segment->t0 : piece->t0,
+                     t1 = end < piece->t1 ? end : piece->t1;
             if (t1 <= t0) continue;
-            sum.cpu_ns += (uint64_t)((double)segment->cpu_ns * ((double)(t1 - t0) / (double)length));
+            sum.cpu_ns +=
+                (uint64_t)((double)segment->cpu_ns * ((double)(t1 - t0) / (double)length));
             if (segment->state == SDB_RUNNING) sum.running_ns += t1 - t0;
             if (segment->state == SDB_GVL_WAIT) sum.wait_ns += t1 - t0;
             if (segment->state == SDB_BLOCKED) sum.blocked_ns += t1 - t0;
@@ -254,11 +264,13 @@ sdb_spans_settle(struct sdb_profile *p)
     if (!err) {
         for (size_t i = 0; i < p->threads_count; i++) work[i] = (struct work){0, SDB_NONE};
         for (size_t i = 0; i < p->spans_count; i++) worker[i] = SDB_NONE;
-        if (p->span_events_count) qsort(p->span_events, p->span_events_count, sizeof(*p->span_events), by_time);
+        if (p->span_events_count)
+            qsort(p->span_events, p->span_events_count, sizeof(*p->span_events), by_time);
         err = pieces_make(p, work, worker);
     }
     if (!err && p->pieces_count) qsort(p->pieces, p->pieces_count, sizeof(*p->pieces), by_thread);
-    if (!err && p->tag_sets_count) qsort(p->tag_sets, p->tag_sets_count, sizeof(*p->tag_sets), by_thread_time);
+    if (!err && p->tag_sets_count)
+        qsort(p->tag_sets, p->tag_sets_count, sizeof(*p->tag_sets), by_thread_time);
     if (!err) times_fill(p);
     free(work);
     free(worker);

@@ -29,10 +29,8 @@ tag_set_after(const struct sdb_profile *p, uint32_t thread, uint64_t at)
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         const struct sdb_tag_set *set = &p->tag_sets[middle];
-        if (set->thread < thread || (set->thread == thread && set->at <= at))
-            low = middle + 1;
-        else
-            high = middle;
+        if (set->thread < thread || (set->thread == thread && set->at <= at)) low = middle + 1;
+        else high = middle;
     }
     return low;
 }
@@ -106,7 +104,8 @@ keep_percentile(struct found *rows, size_t n, double percentile)
 }
 
 int
-sdb_spans_find(const struct sdb_profile *p, const struct sdb_span_query *q, uint32_t **found, size_t *count)
+sdb_spans_find(const struct sdb_profile *p, const struct sdb_span_query *q, uint32_t **found,
+               size_t *count)
 {
     struct found *rows = NULL;
     size_t n = 0, capacity = 0;
@@ -141,12 +140,14 @@ inside_spread(const struct sdb_profile *p, uint8_t *inside)
         uint32_t at = (uint32_t)i;
         while (at != SDB_NONE && inside[at] == 0) at = p->spans[at].parent;
         uint8_t verdict = at == SDB_NONE ? OUTSIDE : inside[at];
-        for (at = (uint32_t)i; at != SDB_NONE && inside[at] == 0; at = p->spans[at].parent) inside[at] = verdict;
+        for (at = (uint32_t)i; at != SDB_NONE && inside[at] == 0; at = p->spans[at].parent)
+            inside[at] = verdict;
     }
 }
 
 static int
-pieces_inside(const struct sdb_profile *p, uint8_t *inside, struct sdb_interval **out, size_t *count)
+pieces_inside(const struct sdb_profile *p, uint8_t *inside, struct sdb_interval **out,
+              size_t *count)
 {
     struct sdb_interval *intervals = NULL;
     size_t n = 0, capacity = 0;
@@ -168,8 +169,8 @@ pieces_inside(const struct sdb_profile *p, uint8_t *inside, struct sdb_interval 
 }
 
 int
-sdb_spans_intervals(const struct sdb_profile *p, const uint32_t *spans, size_t n, struct sdb_interval **out,
-                    size_t *count)
+sdb_spans_intervals(const struct sdb_profile *p, const uint32_t *spans, size_t n,
+                    struct sdb_interval **out, size_t *count)
 {
     uint8_t *inside = calloc(p->spans_count + 1, 1);
     if (!inside) return SDB_ERR_NOMEM;
@@ -181,7 +182,8 @@ sdb_spans_intervals(const struct sdb_profile *p, const uint32_t *spans, size_t n
 }
 
 int
-sdb_tag_intervals(const struct sdb_profile *p, struct sdb_tag tag, struct sdb_interval **out, size_t *count)
+sdb_tag_intervals(const struct sdb_profile *p, struct sdb_tag tag, struct sdb_interval **out,
+                  size_t *count)
 {
     uint8_t *inside = calloc(p->spans_count + 1, 1);
     if (!inside) return SDB_ERR_NOMEM;
@@ -202,7 +204,8 @@ sdb_tag_intervals(const struct sdb_profile *p, struct sdb_tag tag, struct sdb_in
         bool last = i + 1 == p->tag_sets_count || p->tag_sets[i + 1].thread != set->thread;
         err = sdb_grow(&all, &capacity, n + 1, sizeof(*all));
         if (err) break;
-        all[n++] = (struct sdb_interval){set->thread, set->at, last ? p->threads[set->thread].end : p->tag_sets[i + 1].at};
+        all[n++] = (struct sdb_interval){
+            set->thread, set->at, last ? p->threads[set->thread].end : p->tag_sets[i + 1].at};
     }
     if (err) {
         free(all);
@@ -222,8 +225,7 @@ sdb_span_at(const struct sdb_profile *p, uint32_t thread, uint64_t at)
         const struct sdb_span_piece *piece = &p->pieces[middle];
         if (piece->thread < thread || (piece->thread == thread && piece->t0 <= at))
             low = middle + 1;
-        else
-            high = middle;
+        else high = middle;
     }
     if (low == 0) return SDB_NONE;
     const struct sdb_span_piece *piece = &p->pieces[low - 1];

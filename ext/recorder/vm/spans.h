@@ -21,7 +21,7 @@ struct sdb_text { /* borrowed; cut at SDB_EVENT_TEXT_MAX */
 struct sdb_span_start {
     struct sdb_text kind, name;
     VALUE
-        request; /* String: what `sdb request` finds; nil: made up when it has no parent or asks for one */
+    request; /* String: what `sdb request` finds; nil: made up when it has no parent or asks for one */
     bool wants_request;
     VALUE trace;       /* String or nil */
     VALUE tags, texts; /* Hash as given, and as Strings; or nil both */

@@ -87,8 +87,9 @@ module Sdb
 
       def thread_table(threads)
         several = threads.map(&:pid).uniq.size > 1
-        names = [*("pid" if several), *%w[tid running gvl_wait blocked gc cpu]]
-        table = Table.new(terminal, [*names.map { |n| [n, :right] }, ["thread", :left]])
+        names = %w[tid running gvl_wait blocked gc cpu]
+        names.unshift("pid") if several
+        table = Table.new(terminal, names.map { |n| [n, :right] } << ["thread", :left])
         busy = threads.sort_by { |t| [-(t.running_ns + t.gvl_wait_ns + t.gc_ns), t.pid, t.tid] }
         busy.first(terminal.tty? ? 8 : threads.size).each do |t|
           whole = t.running_ns + t.gvl_wait_ns + t.blocked_ns + t.gc_ns + t.unknown_ns.to_i
