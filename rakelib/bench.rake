@@ -1,8 +1,19 @@
 # frozen_string_literal: true
 
+# Measurements; each prints what it found against its target and fails when it missed one. Take them on an idle machine.
+
+# { what it measures => file in test/bench }
+BENCHES = {
+  "accuracy" => "How far the log is from workloads that measure themselves, idle and with all cores taken",
+  "cost" => "What the scanner costs: own CPU, what the app loses, GVL time, bytes a sample, an idle process"
+}.freeze
+
 namespace :bench do
-  desc "What a recording costs: CPU of the scanner, what a busy app loses, GVL time, bytes"
-  task :cost, %i[rounds seconds] do |_, args|
-    ruby "-Ilib", "test/bench/cost.rb", args[:rounds] || "5", args[:seconds] || "2"
+  BENCHES.each do |name, about|
+    desc "#{about} (options after --, as in: rake bench:#{name} -- --help)"
+    task name => :compile do
+      options = ARGV.include?("--") ? ARGV.drop(ARGV.index("--") + 1) : []
+      ruby "-Ilib", "test/bench/#{name}.rb", *options
+    end
   end
 end
