@@ -12,7 +12,7 @@ module Sdb
   #   rake 'sdb:slow[--last 10m --limit 5]'
   #   rake 'sdb:request[5f3c9a2e]'
   #   rake 'sdb:flamegraph[-o tmp/flame.html --endpoint PostsController#index]'
-  #   rake 'sdb:export[pprof, -o tmp/profile.pb.gz]'
+  #   rake 'sdb:export[collapsed, -o tmp/stacks.txt]'
   module Tasks
     extend ::Rake::DSL
 
@@ -34,7 +34,7 @@ module Sdb
       desc "Where the time went as one HTML file: sdb:flamegraph[-o FILE]"
       task(:flamegraph) { |_, args| Tasks.run("flamegraph", *args.extras) }
 
-      desc "The profile in a format of other tools (collapsed, pprof, speedscope ...)"
+      desc "The profile in a format of other tools: sdb:export[collapsed, -o FILE]"
       task(:export, [:format]) { |_, args| Tasks.run("export", args[:format], *args.extras) }
     end
   end
