@@ -61,7 +61,18 @@ class RunSuites
 
   private
 
+  # A suite that failed is run once more: on a shared machine a server may start too late for its test. Both runs are
+  # told, and the log of the first is kept.
   def run(suite)
+    first = attempt(suite)
+    return first if first.failed.zero?
+
+    FileUtils.cp(first.log, "#{first.log}.first")
+    @out.puts("  #{suite.name}: once more; the log of the failed run is #{first.log}.first")
+    attempt(suite)
+  end
+
+  def attempt(suite)
     log = "#{@dir}/#{suite.name.tr(".", "_")}.log"
     start = now
     status = File.open(log, "w") { |file| watch(suite, file, start) }
