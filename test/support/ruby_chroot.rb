@@ -122,7 +122,7 @@ class RubyChroot
     end
   end
 
-  LOCKS = {} # rubocop:disable Style/MutableConstant
+  LOCKS = {}
   private_constant :LOCKS
 
   # One run at a time in a chroot; held until this process ends.
