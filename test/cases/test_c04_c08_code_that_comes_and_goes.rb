@@ -19,13 +19,12 @@ class TestC04C08CodeThatComesAndGoes < Minitest::Test
       count += 1
       GC.start if count % 20 == 0
       GC.compact if count % 200 == 0
-      break if count >= Integer(ENV["METHODS"])
     end
     puts "methods=\#{count * 3}"
   RUBY
 
   def test_eval_d_methods_with_gc_between_never_have_the_name_of_another
-    result = program!(C04, interval: "100us", ring: long("16M", "64M"), env: { "SECONDS" => long(2, 900).to_s, "METHODS" => long(1500, 34_000).to_s })
+    result = program!(C04, interval: "100us", ring: long("16M", "64M"), env: { "SECONDS" => long(1.5, 900).to_s })
     numbered = 0
     stacks(log_of(result)).each do |_, frames, _|
       ours = frames.select { |f| f.path.match?(/\Aeval\d+\.rb/) && !f.name.end_with?("<main>") } # what defines them is there, too
@@ -44,25 +43,38 @@ class TestC04C08CodeThatComesAndGoes < Minitest::Test
   C08 = <<~RUBY
     #{TOOLS}
     count = 0
-    for_seconds(Float(ENV["SECONDS"])) do
+    more = lambda do
       name = "made_\#{count}_\#{"x" * 200}"
       o = Object.new
-      o.instance_eval("def \#{name} = burn(0.0005)", "/\#{"folder/" * 25}\#{count}.rb")
+      o.instance_eval("def \#{name} = burn(0.0003)", "/\#{"folder/" * 25}\#{count}.rb")
       o.send(name)
       count += 1
       GC.start if count % 200 == 0
-      break if !ENV["FULL"] && count % 100 == 0 && Sdb.status[:symbols][:recycled] > 500
     end
+    if ENV["SECONDS"]
+      for_seconds(Float(ENV["SECONDS"])) { more.call }
+    else
+      # while this sleeps, names are given; then come many that are given only when the recording ends
+      1_500.times { more.call; sleep 0.001 if count % 20 == 0 }
+      sleep 0.2
+      1_500.times { more.call }
+    end
+    before = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
+    Sdb.stop
+    puts "stop_cpu_s=\#{Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) - before}"
     status = Sdb.status
     puts "iseqs=\#{count}", "recycled=\#{status[:symbols][:recycled]}", "names=\#{status[:symbols][:count]}"
   RUBY
 
   def test_names_are_recycled_when_there_are_more_than_the_ring_holds
-    result = program!(C08, interval: "200us", ring: "4M", env: { "SECONDS" => long(20, 600).to_s, "FULL" => long(nil, "1") })
-    assert_operator result.figures["recycled"].to_i, :>, 0, result.out
-    assert_flat(result.figures, long(40_000, 20_000))
-    last = result.figures["iseqs"].to_i
-    made = stacks(log_of(result)).flat_map { |_, frames, _| frames.select { |f| f.path.include?("folder/") } }
+    result = program!(C08, interval: "200us", ring: "4M", env: { "SECONDS" => long(nil, "600") })
+    figures = result.figures
+    assert_operator figures["recycled"].to_i, :>, 0, result.out
+    # a rewrite of all names for each new one took half a minute
+    assert_operator figures["stop_cpu_s"].to_f, :<, 5
+    assert_flat(figures, 20_000) if LONG
+    last = figures["iseqs"].to_i
+    made = stacks(log_of(result)).flat_map { |_, frames, _| frames.select { |f| f.path.include?("folder/") && f.name.include?("made_") } }
     made.each { |f| assert_equal f.path[/(\d+)\.rb/, 1], f.name[/made_(\d+)_/, 1], "#{f.path} #{f.name}" }
     assert_operator made.map { |f| f.path[/(\d+)\.rb/, 1].to_i }.max, :>, last - 400, "the newest are there"
   end

@@ -190,11 +190,16 @@ sdb_code_table_next_named(struct sdb_code_table *t)
     return (uint32_t)t->young[t->named_cursor++ % SDB_YOUNG_COUNT].entry;
 }
 
+struct use {
+    uint64_t stamp, id;
+};
+
 static int
-compare_stamps(const void *a, const void *b)
+compare_uses(const void *a, const void *b)
 {
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return x < y ? 1 : x > y ? -1 : 0;
+    const struct use *x = a, *y = b;
+    if (x->stamp != y->stamp) return x->stamp < y->stamp ? 1 : -1;
+    return x->id < y->id ? 1 : x->id > y->id ? -1 : 0;
 }
 
 bool
@@ -212,32 +217,37 @@ sdb_code_table_drop(struct sdb_code_table *t, uint32_t entry)
     return true;
 }
 
-size_t
-sdb_code_table_evict(struct sdb_code_table *t, size_t keep, uint64_t protect)
+/* Its young slot must have been collected, else next_named would meet a freed entry. */
+static bool
+is_evictable(const struct sdb_code *c)
 {
-    uint64_t *stamps = malloc((t->live_count + 1) * sizeof *stamps);
-    if (!stamps) return 0;
+    return sdb_load_relaxed(&c->named) && c->written;
+}
+
+size_t
+sdb_code_table_evict(struct sdb_code_table *t, uint64_t protect)
+{
+    struct use *uses = malloc((t->live_count + 1) * sizeof *uses);
+    if (!uses) return 0;
     size_t n = 0, gone = 0;
     for (uint32_t i = 1; i <= t->entry_count; i++) {
         struct sdb_code *c = sdb_code_table_entry(t, i);
-        if (sdb_load_relaxed(&c->named)) stamps[n++] = c->stamp;
+        if (is_evictable(c)) uses[n++] = (struct use){.stamp = c->stamp, .id = c->id};
     }
-    if (n > keep) {
-        qsort(stamps, n, sizeof *stamps, compare_stamps);
-        uint64_t oldest_kept = keep ? stamps[keep - 1] : UINT64_MAX;
-        for (uint32_t i = 1; i <= t->entry_count && gone < n - keep; i++) {
+    if (n) {
+        qsort(uses, n, sizeof *uses, compare_uses);
+        /* many have the same stamp when many were named at once: then the older ones go */
+        struct use newest_gone = uses[n / 2];
+        for (uint32_t i = 1; i <= t->entry_count; i++) {
             struct sdb_code *c = sdb_code_table_entry(t, i);
-            uint64_t named = sdb_load_relaxed(&c->named);
-            if (!named || c->stamp >= protect || c->stamp > oldest_kept ||
-                (keep && c->stamp == oldest_kept))
+            if (!is_evictable(c) || c->stamp >= protect || c->stamp > newest_gone.stamp ||
+                (c->stamp == newest_gone.stamp && c->id > newest_gone.id))
                 continue;
-            /* its young slot must have been collected, else next_named would meet a freed entry */
-            if (!c->written) continue;
             if (!sdb_code_table_drop(t, i)) break;
             gone++;
         }
     }
-    free(stamps);
+    free(uses);
     return gone;
 }
 

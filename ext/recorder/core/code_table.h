@@ -65,9 +65,9 @@ bool sdb_code_table_has_added(const struct sdb_code_table *t);
 struct sdb_code *sdb_code_table_entry(const struct sdb_code_table *t, uint32_t entry);
 /* Next entry that the symbolizer has named since the last call, 0 none. */
 uint32_t sdb_code_table_next_named(struct sdb_code_table *t);
-/* Evicts named entries but for the `keep` most recently used, and none whose stamp is >= protect (those on a
+/* Evicts the less recently used half of the written entries, but none whose stamp is >= protect (those on a
  * stack now). Returns how many went. O(entries log entries). */
-size_t sdb_code_table_evict(struct sdb_code_table *t, size_t keep, uint64_t protect);
+size_t sdb_code_table_evict(struct sdb_code_table *t, uint64_t protect);
 /* Evicts one named entry that no stack refers to. False when the queue is full: try again later. */
 bool sdb_code_table_drop(struct sdb_code_table *t, uint32_t entry);
 /* Visits all live named entries. */

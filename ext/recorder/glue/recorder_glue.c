@@ -13,7 +13,6 @@
 #ifdef SDB_TESTING
 #include "glue/testing.h"
 #include "glue/testing_layout.h"
-#include "glue/testing_loop.h"
 #include "glue/testing_states.h"
 #endif
 
@@ -141,6 +140,5 @@ Init_sdb_recorder(void)
     Init_sdb_testing(testing);
     Init_sdb_testing_layout(testing);
     Init_sdb_testing_states(testing);
-    Init_sdb_testing_loop(testing);
 #endif
 }

@@ -80,29 +80,36 @@ rewrite(struct sdb_code *code, void *data)
     const struct sdb_named *named =
         (const struct sdb_named *)(uintptr_t)sdb_load_acquire(&code->named);
     if (code->written != 2) return;
-    /* best effort: what does not fit is named no more, and counted as recycled */
-    if (sdb_symbol_area_append(sc->symbols, code->id, &named->symbol) == 0) code->written = 1;
-    else code->written = 3;
+    /* best effort: what does not fit is named no more until the next recycling, and counted as recycled */
+    if (sdb_symbol_area_append(sc->symbols, code->id, &named->symbol) == 0) {
+        code->written = 1;
+        return;
+    }
+    code->written = 3;
+    sdb_count(sc, SDB_C_CODES_RECYCLED, 1);
 }
 
-static void
+/* False when nothing could go: all of it is on stacks. */
+static bool
 recycle(struct sdb_scanner *sc, bool area_full)
 {
     touch_stacks(sc);
-    uint32_t before = sdb_code_table_count(sc->codes);
-    size_t gone = sdb_code_table_evict(sc->codes, before / 2, sc->tick);
+    size_t gone = sdb_code_table_evict(sc->codes, sc->tick);
     sdb_count(sc, SDB_C_CODES_RECYCLED, gone);
+    if (!gone) return false;
     sc->invalid_count = 0; /* some of them may be gone; the rest goes with a later recycling */
-    if (!area_full) return;
+    if (!area_full) return true;
     sdb_symbol_area_switch(sc->symbols);
     sdb_code_table_each_named(sc->codes, unwrite, NULL);
     sdb_code_table_each_named(sc->codes, rewrite, sc);
+    return true;
 }
 
 static void
 write_names(struct sdb_scanner *sc)
 {
     uint32_t entry;
+    bool in_vain = false;
     while ((entry = sdb_code_table_next_named(sc->codes))) {
         struct sdb_code *code = sdb_code_table_entry(sc->codes, entry);
         const struct sdb_named *named =
@@ -114,10 +121,14 @@ write_names(struct sdb_scanner *sc)
         }
         sdb_count(sc, SDB_C_CODES, 1);
         code->written = 1;
-        code->stamp = sc->tick;
+        code->stamp =
+            sc->tick - 1; /* not protected by its name: recycle() stamps what is on a stack */
         if (sdb_symbol_area_append(sc->symbols, code->id, &named->symbol) == 0) continue;
-        code->written = 2;
-        recycle(sc, true);
+        if (in_vain || !recycle(sc, true)) {
+            in_vain = true; /* to try again for each name would cost the whole area each time */
+            code->written = 3;
+            sdb_count(sc, SDB_C_CODES_RECYCLED, 1);
+        }
     }
     if (sdb_code_table_count(sc->codes) > SDB_CODE_MAX - RECYCLE_SLACK) recycle(sc, false);
 }
