@@ -3,11 +3,11 @@
 class ProductsController < ActionController::Base
   def index
     names = Rails.cache.fetch("names") { Product.order(:id).pluck(:name) }
-    render json: names
+    render plain: names.join(", ")
   end
 
   def show
-    render json: Product.find(params[:id]).name
+    render plain: Product.find(params[:id]).name
   end
 
   def later
