@@ -182,6 +182,29 @@ class TestTags < Minitest::Test
 
   def deep_call(depth) = depth.zero? ? nil : deep_call(depth - 1)
 
+  def test_a_recording_may_begin_inside_a_fiber
+    profile = nil
+    fiber = Fiber.new do
+      start
+      Sdb.span("inside", id: "i-1") do
+        burn(0.02)
+        Fiber.yield
+      end
+    end
+    fiber.resume
+    Sdb.span("outside", id: "o-1") { burn(0.03) }
+    fiber.resume
+    fiber = nil
+    GC.start
+    profile = Sdb.open(Sdb.stop)
+    assert_equal({ "inside" => nil, "outside" => nil }, parents(profile))
+    { "i-1" => 20, "o-1" => 30 }.each do |id, ms|
+      assert_in_delta ms, spans_of(profile, request: id).first.cpu_ns / 1e6, 4, id
+      names = profile.functions(metric: :cpu, request: id).functions.map(&:name)
+      assert_includes names, "RecordingHelper#burn", id
+    end
+  end
+
   def test_fibers_that_raise_on_resume_do_not_confuse
     record do
       fiber = Fiber.new { Sdb.tag(f: 1) { Fiber.yield } }
