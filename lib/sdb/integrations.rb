@@ -19,6 +19,8 @@ module Sdb
         require_relative "puma"
         Sdb::Puma.arrange
       }],
+      unicorn: [-> { defined?(::Unicorn) && unicorn_complete?(::Unicorn) }, -> { Sdb::Unicorn.arrange(::Unicorn) }],
+      pitchfork: [-> { defined?(::Pitchfork) && unicorn_complete?(::Pitchfork) }, -> { Sdb::Unicorn.arrange(::Pitchfork) }],
       sidekiq: [-> { defined?(::Sidekiq) && ::Sidekiq.respond_to?(:configure_server) }, lambda {
         require_relative "sidekiq"
         Sdb::Sidekiq.arrange
@@ -62,6 +64,12 @@ module Sdb
         ensure
           @busy = false
         end
+      end
+
+      # Whether such a server is loaded so far that it can be arranged.
+      def unicorn_complete?(server)
+        require_relative "unicorn"
+        Sdb::Unicorn.complete?(server)
       end
 
       private
