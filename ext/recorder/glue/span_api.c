@@ -35,10 +35,22 @@ text_of(VALUE string)
     return (struct sdb_text){RSTRING_PTR(string), (size_t)RSTRING_LEN(string)};
 }
 
+/* The keywords of a call as they are; nil: none. Not rb_scan_args, which copies them. Fewer or more than `named`
+ * arguments before them: ArgumentError. */
+static VALUE
+keywords(int argc, VALUE *argv, int named)
+{
+    VALUE options = Qnil;
+    if (argc > named && rb_keyword_given_p()) options = argv[--argc];
+    rb_check_arity(argc, named, named);
+    return options;
+}
+
 struct tag_arguments {
     VALUE tags, texts; /* nil: none */
     VALUE kind, id;    /* undef: not given, or not looked for */
     bool span;
+    struct sdb_tag_text *encoded; /* of a span: instead of texts */
 };
 
 static int
@@ -55,19 +67,24 @@ take_argument(VALUE key, VALUE value, VALUE data)
             return ST_CONTINUE;
         }
     }
+    VALUE key_text = string_of(key), text = string_of(value);
     if (NIL_P(a->tags)) {
         a->tags = rb_hash_new();
-        a->texts = rb_hash_new();
+        if (!a->encoded) a->texts = rb_hash_new();
     }
     rb_hash_aset(a->tags, key, value);
-    rb_hash_aset(a->texts, string_of(key), rb_str_new_frozen(string_of(value)));
+    if (a->encoded) sdb_tag_text_add(a->encoded, text_of(key_text), text_of(text));
+    else rb_hash_aset(a->texts, key_text, rb_str_new_frozen(text));
+    RB_GC_GUARD(key_text);
+    RB_GC_GUARD(text);
     return ST_CONTINUE;
 }
 
 static void
-take_arguments(VALUE hash, struct tag_arguments *a, bool span)
+take_arguments(VALUE hash, struct tag_arguments *a, bool span, struct sdb_tag_text *encoded)
 {
-    *a = (struct tag_arguments){Qnil, Qnil, Qundef, Qundef, span};
+    *a = (struct tag_arguments){Qnil, Qnil, Qundef, Qundef, span, encoded};
+    if (encoded) encoded->count = encoded->bytes = 0;
     if (!NIL_P(hash)) rb_hash_foreach(hash, take_argument, (VALUE)a);
 }
 
@@ -117,14 +134,14 @@ static VALUE
 api_span(int argc, VALUE *argv, VALUE self)
 {
     (void)self;
-    VALUE name, options;
     rb_need_block();
-    rb_scan_args(argc, argv, "1:", &name, &options);
+    VALUE options = keywords(argc, argv, 1);
     if (!sdb_spans_on()) return rb_yield_values2(0, NULL);
 
     struct tag_arguments a;
-    take_arguments(options, &a, true);
-    name = string_of(name);
+    struct sdb_tag_text tags;
+    take_arguments(options, &a, true, &tags);
+    VALUE name = string_of(argv[0]);
     VALUE kind = a.kind == Qundef || NIL_P(a.kind) ? Qnil : string_of(a.kind);
     VALUE id = a.id == Qundef ? Qnil : string_or_nil(a.id);
     struct sdb_span_start start = {
@@ -134,7 +151,7 @@ api_span(int argc, VALUE *argv, VALUE self)
         .wants_request = a.id != Qundef,
         .trace = Qnil,
         .tags = a.tags,
-        .texts = a.texts,
+        .text = &tags,
     };
     struct block_call call = {Qnil, 0, false};
     call.token = sdb_span_begin(&start, &call.context);
@@ -142,7 +159,6 @@ api_span(int argc, VALUE *argv, VALUE self)
     RB_GC_GUARD(kind);
     RB_GC_GUARD(id);
     RB_GC_GUARD(a.tags);
-    RB_GC_GUARD(a.texts);
     if (!call.token) return rb_yield_values2(0, NULL);
     VALUE result = rb_ensure(call_block, (VALUE)&call, end_span, (VALUE)&call);
     RB_GC_GUARD(call.context);
@@ -154,13 +170,12 @@ static VALUE
 api_tag(int argc, VALUE *argv, VALUE self)
 {
     (void)self;
-    VALUE options;
-    rb_scan_args(argc, argv, "0:", &options);
+    VALUE options = keywords(argc, argv, 0);
     bool block = rb_block_given_p();
     if (!sdb_spans_on()) return block ? rb_yield_values2(0, NULL) : Qfalse;
 
     struct tag_arguments a;
-    take_arguments(options, &a, false);
+    take_arguments(options, &a, false, NULL);
     struct block_call call = {Qnil, 0, false};
     if (!block) {
         uint64_t span = sdb_span_current(&call.context);
@@ -249,7 +264,8 @@ api_begin_span(VALUE self, VALUE name, VALUE kind, VALUE id, VALUE trace, VALUE 
     (void)self;
     if (!sdb_spans_on()) return Qnil;
     struct tag_arguments a;
-    take_arguments(tags, &a, false);
+    struct sdb_tag_text encoded;
+    take_arguments(tags, &a, false, &encoded);
     name = string_of(name);
     kind = string_of(kind);
     id = string_or_nil(id);
@@ -261,7 +277,7 @@ api_begin_span(VALUE self, VALUE name, VALUE kind, VALUE id, VALUE trace, VALUE 
         .wants_request = RTEST(outermost),
         .trace = trace,
         .tags = a.tags,
-        .texts = a.texts,
+        .text = &encoded,
         .outermost = RTEST(outermost),
     };
     VALUE context = Qnil;
@@ -271,7 +287,6 @@ api_begin_span(VALUE self, VALUE name, VALUE kind, VALUE id, VALUE trace, VALUE 
     RB_GC_GUARD(id);
     RB_GC_GUARD(trace);
     RB_GC_GUARD(a.tags);
-    RB_GC_GUARD(a.texts);
     return token ? handle_new(context, token) : Qnil;
 }
 
@@ -319,10 +334,8 @@ span_set_status(VALUE self, VALUE status)
 static VALUE
 span_tag(int argc, VALUE *argv, VALUE self)
 {
-    VALUE options;
     struct tag_arguments a;
-    rb_scan_args(argc, argv, "0:", &options);
-    take_arguments(options, &a, false);
+    take_arguments(keywords(argc, argv, 0), &a, false, NULL);
     const struct handle *h = handle_of(self);
     if (!NIL_P(a.tags)) sdb_span_add_tags(h->context, h->id, a.tags, a.texts);
     RB_GC_GUARD(a.tags);

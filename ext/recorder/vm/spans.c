@@ -19,12 +19,6 @@ enum {
     END_ROOM_BYTES = 256, /* kept in the queue for the end of each open block */
     KEEP_MAX_BYTES = SDB_SPAN_QUEUE_BYTES / 4,
     ID_BYTES = 16,
-    TAGS_MAX_BYTES = 3072,
-};
-
-struct sdb_tag_text { /* tags as a payload has them */
-    uint32_t count, bytes;
-    uint8_t at[TAGS_MAX_BYTES];
 };
 
 static struct {
@@ -73,9 +67,8 @@ append(uint8_t *to, struct sdb_text text, uint16_t bytes)
     return to + bytes;
 }
 
-/* What does not fit is left out. */
-static void
-add_tag(struct sdb_tag_text *text, struct sdb_text key, struct sdb_text value)
+void
+sdb_tag_text_add(struct sdb_tag_text *text, struct sdb_text key, struct sdb_text value)
 {
     const uint16_t lengths[2] = {cut(key), cut(value)};
     size_t bytes = sizeof lengths + lengths[0] + lengths[1];
@@ -91,7 +84,7 @@ add_tag(struct sdb_tag_text *text, struct sdb_text key, struct sdb_text value)
 static int
 add_tag_i(VALUE key, VALUE value, VALUE data)
 {
-    add_tag((struct sdb_tag_text *)data, text_of(key), text_of(value));
+    sdb_tag_text_add((struct sdb_tag_text *)data, text_of(key), text_of(value));
     return ST_CONTINUE;
 }
 
@@ -135,8 +128,9 @@ merged(VALUE before, VALUE tags)
 
 static size_t
 begin_payload(uint8_t *payload, uint64_t token, uint64_t parent, const struct sdb_span_start *start,
-              struct sdb_text request, const struct sdb_tag_text *tags)
+              struct sdb_text request)
 {
+    const struct sdb_tag_text *tags = start->text;
     struct sdb_text trace = text_of(start->trace);
     struct sdb_begin_event b = {
         .id = token,
@@ -157,7 +151,7 @@ begin_payload(uint8_t *payload, uint64_t token, uint64_t parent, const struct sd
     return (size_t)(to + tags->bytes - payload);
 }
 
-_Static_assert(sizeof(struct sdb_begin_event) + 4 * SDB_EVENT_TEXT_MAX + TAGS_MAX_BYTES <=
+_Static_assert(sizeof(struct sdb_begin_event) + 4 * SDB_EVENT_TEXT_MAX + SDB_TAG_TEXT_BYTES <=
                    SDB_EVENT_BYTES_MAX,
                "a payload fits");
 
@@ -183,11 +177,8 @@ sdb_span_begin(const struct sdb_span_start *start, VALUE *context)
         made_up_id(token, id);
         request = (struct sdb_text){id, ID_BYTES};
     }
-    struct sdb_tag_text text;
-    text.count = text.bytes = 0;
-    if (!NIL_P(start->texts)) rb_hash_foreach(start->texts, add_tag_i, (VALUE)&text);
     uint8_t payload[SDB_EVENT_BYTES_MAX];
-    size_t bytes = begin_payload(payload, token, parent, start, request, &text);
+    size_t bytes = begin_payload(payload, token, parent, start, request);
     size_t keep = (size_t)END_ROOM_BYTES * c->depth;
     if (keep > KEEP_MAX_BYTES) keep = KEEP_MAX_BYTES;
     b->begin_ns = sdb_monotonic_ns();

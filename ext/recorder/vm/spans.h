@@ -18,13 +18,21 @@ struct sdb_text { /* borrowed; cut at SDB_EVENT_TEXT_MAX */
     size_t bytes;
 };
 
+enum { SDB_TAG_TEXT_BYTES = 3072 };
+
+struct sdb_tag_text { /* tags as a payload has them */
+    uint32_t count, bytes;
+    uint8_t at[SDB_TAG_TEXT_BYTES];
+};
+
 struct sdb_span_start {
     struct sdb_text kind, name;
     VALUE
     request; /* String: what `sdb request` finds; nil: made up when it has no parent or asks for one */
     bool wants_request;
     VALUE trace;       /* String or nil */
-    VALUE tags, texts; /* Hash as given, and as Strings; or nil both */
+    VALUE tags; /* fresh Hash as given, or nil */
+    const struct sdb_tag_text *text; /* the same for the log */
     bool outermost;    /* never inside a span that has returned: those end */
 };
 
@@ -33,6 +41,9 @@ enum { SDB_STATUS_UNKNOWN = 0, SDB_STATUS_ENDED = 1, SDB_STATUS_RAISED = 2 };
 /* A recording begins, or a child was forked: what is open is of another log. Runs on: GVL, or the atfork child
  * handler. */
 void sdb_spans_recording_begins(void);
+
+/* Appends a tag; one that does not fit is left out. */
+void sdb_tag_text_add(struct sdb_tag_text *text, struct sdb_text key, struct sdb_text value);
 
 /* Whether the calling thread is recorded now. */
 bool sdb_spans_on(void);
