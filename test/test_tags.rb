@@ -183,7 +183,6 @@ class TestTags < Minitest::Test
   def deep_call(depth) = depth.zero? ? nil : deep_call(depth - 1)
 
   def test_a_recording_may_begin_inside_a_fiber
-    profile = nil
     fiber = Fiber.new do
       start
       Sdb.span("inside", id: "i-1") do
@@ -194,7 +193,6 @@ class TestTags < Minitest::Test
     fiber.resume
     Sdb.span("outside", id: "o-1") { burn(0.03) }
     fiber.resume
-    fiber = nil
     GC.start
     profile = Sdb.open(Sdb.stop)
     assert_equal({ "inside" => nil, "outside" => nil }, parents(profile))

@@ -7,6 +7,7 @@ class Hello
     when "/ok" then text("ok")
     when %r{\A/items/\d+\z} then text("item")
     when "/sleep" then sleep(0.12) && text("slept")
+    when "/wait" then wait
     when "/raise" then raise ArgumentError, "on purpose"
     when "/missing" then [404, { "content-type" => "text/plain" }, ["no"]]
     when "/stream" then [200, { "content-type" => "text/plain" }, Slow.new]
@@ -14,6 +15,16 @@ class Hello
     when "/pid" then text(Process.pid.to_s)
     else text(env["PATH_INFO"])
     end
+  end
+
+  # Two seconds, most of it asleep, in pieces.
+  def wait
+    finish = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 2
+    while Process.clock_gettime(Process::CLOCK_MONOTONIC) < finish
+      sleep 0.05
+      2000.times { |n| n.to_s }
+    end
+    text("waited")
   end
 
   def text(body) = [200, { "content-type" => "text/plain" }, [body]]

@@ -84,6 +84,24 @@ class TestRackPuma < Minitest::Test
     assert_match(%r{GET /sleep.*slow-1}m, out)
   end
 
+  # C14
+  def test_a_request_that_mostly_waits_adds_up_to_its_duration
+    pid = puma("-t", "2:2")
+    before = Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)
+    get!(@port, "/wait", "X-Request-Id" => "w-1")
+    took = Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond) - before
+    stop(pid)
+    request = sdb_json("request", "w-1")
+    assert_operator took - request["wall_ns"], :<, 50_000_000
+    assert_operator request["wall_ns"], :>=, 2_000_000_000
+    sums = request["runs"].group_by { |run| run["state"] }.transform_values { |runs| runs.sum { |run| run["ns"] } }
+    assert_equal request["wall_ns"], sums.values.sum
+    own = %w[running_ns gvl_wait_ns blocked_ns gc_ns].sum { |key| request[key] }
+    assert_in_delta request["wall_ns"], own + sums.fetch("unknown", 0), 2_000_000
+    asleep = request["runs"].select { |run| run["frames"].last&.fetch("name") == "Kernel#sleep" && run["state"] == "blocked" }
+    assert_in_delta 2.0, asleep.sum { |run| run["ns"] } / 1e9, 0.3
+  end
+
   # C16
   def test_each_worker_of_a_preloaded_cluster_has_a_log_through_a_restart
     pid = puma("-t", "5:5", "-w", "2", "--preload")
