@@ -45,6 +45,8 @@ module Shop
       get "products", to: "products#index"
       get "busy", to: "busy#show"
       get "slow", to: "slow#show"
+      get "held", to: "held#show"
+      get "planted", to: "slow#planted"
       get "later", to: "products#later"
       get "fail", to: "products#fail"
       get "id", to: "products#request_id"
