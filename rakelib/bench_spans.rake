@@ -5,4 +5,9 @@ namespace :bench do
   task spans: :compile do
     ruby "-Ilib", "test/bench/spans.rb"
   end
+
+  desc "Jobs a second and memory of 25 Sidekiq threads, off and on (SDB_BENCH_SECONDS)"
+  task sidekiq: :compile do
+    ruby "test/bench/sidekiq.rb"
+  end
 end

@@ -16,9 +16,11 @@ class TaggedJob
       3.times do |step|
         Sdb.tag(step: step) { Workers.public_send(:"work_#{number % 25}") }
       end
+      next unless Sdb.auto? # nothing recorded, no tags
+
       Sdb.tags.except(:queue) == { job: number, kind: number % 2 } or raise "tags of another job: #{Sdb.tags}"
     end
-    Sdb.tags.keys == [:queue] or raise "tags left over: #{Sdb.tags}"
+    (Sdb.tags.keys - [:queue]).empty? or raise "tags left over: #{Sdb.tags}"
   end
 end
 
