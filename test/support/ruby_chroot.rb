@@ -27,6 +27,10 @@ class RubyChroot
   }.freeze
   # Nothing to build with: no make, no compiler, no headers. For test/install.
   BARE = Recipe.new(version: "3.3", variant: "minbase", packages: %w[ruby3.3 ca-certificates], sources: [])
+  # An app that nobody here wrote. For test/redmine.
+  REDMINE = Recipe.new(version: "3.3", variant: "minbase", sources: [],
+                       packages: %w[ruby ruby-dev rake gcc make libc6-dev redmine redmine-sqlite puma ca-certificates procps])
+  OTHERS = { "bare" => BARE, "redmine" => REDMINE }.freeze
   # Raised when what this file does inside a chroot changes: older caches are then made anew.
   REVISION = 2
 
@@ -37,10 +41,10 @@ class RubyChroot
     File.join(base, "rubies")
   end
 
-  # name: of a recipe, or "bare".
+  # name: of a recipe, or of OTHERS.
   def initialize(name, root: File.expand_path("../..", __dir__))
     @name = name
-    @recipe = name == "bare" ? BARE : RECIPES.fetch(name)
+    @recipe = OTHERS[name] || RECIPES.fetch(name)
     @version = @recipe.version
     @root = root
   end
@@ -106,7 +110,7 @@ class RubyChroot
     command = ["mmdebstrap", "--variant=#{@recipe.variant}", "--include=#{@recipe.packages.join(",")}",
                "--aptopt=Acquire::Check-Valid-Until \"false\"", "trixie", partial]
     command += ["deb #{mirror} trixie main", *@recipe.sources.map { |s| "deb #{format(s, mirror)}" }]
-    unless system(*command, in: File::NULL, out: out, err: %i[child out])
+    unless system(inside_env, *command, in: File::NULL, out: out, err: %i[child out])
       FileUtils.rm_rf(partial)
       raise Unreachable, "mmdebstrap failed, its words are above"
     end

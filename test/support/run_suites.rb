@@ -26,6 +26,7 @@ class RunSuites
     ["install", "test:install", 600],
     ["browser", "test:browser", 600],
     ["bpf", "test:bpf", 900],
+    ["redmine", "test:redmine", 900],
     ["ruby-3.3", "test:ruby_3.3", 1200],
     ["ruby-3.4", "test:ruby_3.4", 1200]
   ].map { |row| Suite.new(*row) }.freeze
