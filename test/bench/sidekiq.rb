@@ -35,7 +35,7 @@ class SidekiqBench
   def measure(turn)
     push(SECONDS * 400)
     pid = start(*bundle("sidekiq", "-r", "./jobs.rb", "-c", "25"), way: turn == :on ? :option : nil, env: settings(turn),
-                chdir: File.join(APPS, "jobs"))
+                                                                   chdir: File.join(APPS, "jobs"))
     wait_until("it works") { processed.positive? }
     sleep 4
     before = processed
