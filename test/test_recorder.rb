@@ -126,6 +126,22 @@ class TestRecorder < Minitest::Test
     assert_operator lag.sort[2], :<=, 8_000_000, lag.inspect
   end
 
+  # The last writes of a recording are made on the app's own thread: a limit on file sizes must not end it there either.
+  def test_a_file_size_limit_set_while_recording_ends_no_app_neither_at_stop_nor_at_exit
+    ["Sdb.stop", ""].each do |ending|
+      script = <<~RUBY
+        require "sdb"
+        Sdb.start(dir: #{@dir.inspect}, max_cpu: 0)
+        Process.setrlimit(Process::RLIMIT_FSIZE, 65_536, 65_536)
+        sleep 0.2
+        #{ending}
+        print "went on"
+      RUBY
+      out, status = run_ruby(script, "SDB" => nil)
+      assert_equal ["went on", 0], [out, status.exitstatus], ending
+    end
+  end
+
   private
 
   def only_here

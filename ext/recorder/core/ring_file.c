@@ -51,15 +51,8 @@ error_of(int number)
     }
 }
 
-/* Writing or allocating beyond RLIMIT_FSIZE raises SIGXFSZ at the calling thread, whose default action is
- * death. Where an app's own thread calls, it is blocked meanwhile and taken back if it came from us. */
-struct xfsz_guard {
-    sigset_t before;
-    bool was_pending;
-};
-
-static void
-xfsz_block(struct xfsz_guard *g)
+void
+sdb_xfsz_block(struct sdb_xfsz_guard *g)
 {
     sigset_t xfsz, pending;
 
@@ -70,8 +63,8 @@ xfsz_block(struct xfsz_guard *g)
     pthread_sigmask(SIG_BLOCK, &xfsz, &g->before);
 }
 
-static void
-xfsz_restore(struct xfsz_guard *g)
+void
+sdb_xfsz_restore(struct sdb_xfsz_guard *g)
 {
     sigset_t xfsz;
     struct timespec now = {0, 0};
@@ -247,15 +240,15 @@ create_locked_down(struct sdb_ring_file *f, const struct sdb_ring_config *config
 int
 sdb_ring_file_create(struct sdb_ring_file *f, const struct sdb_ring_config *config)
 {
-    struct xfsz_guard guard;
+    struct sdb_xfsz_guard guard;
     int err;
 
     memset(f, 0, sizeof *f);
     f->fd = -1;
     if (config->dir == NULL || config->dir[0] == '\0') return SDB_ERR_INVALID;
-    xfsz_block(&guard);
+    sdb_xfsz_block(&guard);
     err = create_locked_down(f, config);
-    xfsz_restore(&guard);
+    sdb_xfsz_restore(&guard);
     if (err == 0) sdb_ring_file_retain(f->dir, config->keep_files);
     return err;
 }
@@ -316,13 +309,13 @@ sdb_ring_file_keep_resident(struct sdb_ring_file *f, uint64_t off, uint64_t byte
 void
 sdb_ring_file_close(struct sdb_ring_file *f)
 {
-    struct xfsz_guard guard;
+    struct sdb_xfsz_guard guard;
 
     if (f->fd < 0) return;
     SDB_TESTPOINT(before_close);
-    xfsz_block(&guard);
+    sdb_xfsz_block(&guard);
     write_state(f, SDB_RING_CLOSED);
-    xfsz_restore(&guard);
+    sdb_xfsz_restore(&guard);
     drop_window(f);
     close(f->fd);
     f->fd = -1;

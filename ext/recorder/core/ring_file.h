@@ -7,6 +7,8 @@
 #ifndef SDB_RING_FILE_H
 #define SDB_RING_FILE_H
 
+#include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "ring_format.h"
@@ -45,6 +47,16 @@ struct sdb_ring_file {
  * nothing is left behind but the directory, and *f needs no close. Blocks on the disk; never raises
  * SIGXFSZ. argv, boot id, pid namespace, start ticks are read from /proc. */
 int sdb_ring_file_create(struct sdb_ring_file *f, const struct sdb_ring_config *config);
+
+/* Writing beyond RLIMIT_FSIZE raises SIGXFSZ at the calling thread, whose default action is death. The scanner
+ * blocks all signals for good; whoever writes on a thread of the app (the last writes of a recording) puts
+ * these two around it: blocked meanwhile, and taken back if it came from us. */
+struct sdb_xfsz_guard {
+    sigset_t before;
+    bool was_pending;
+};
+void sdb_xfsz_block(struct sdb_xfsz_guard *g);
+void sdb_xfsz_restore(struct sdb_xfsz_guard *g);
 
 /* pwrite of all bytes, EINTR retried. 0 or SDB_ERR_IO / _NOSPC (last_errno set). Never raises SIGXFSZ
  * when the calling thread blocks it. */

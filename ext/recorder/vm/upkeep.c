@@ -249,21 +249,30 @@ sdb_upkeep_second(struct sdb_scanner *sc)
     if (sc->every_second) sc->every_second(sc->every_second_data);
 }
 
-void
-sdb_upkeep_close(struct sdb_scanner *sc, const char *reason)
+static void
+write_end(struct sdb_scanner *sc, const char *reason)
 {
-    sc->now_ns = sdb_monotonic_ns();
     sdb_events_drain_all(sc);
     write_names(sc);
     if (!sc->has_file && sc->file_due_ns) open_file(sc);
     sdb_upkeep_second(sc);
     sdb_upkeep_flush(sc);
-    sdb_memory_probe_close(&sc->memory_probe);
     if (!sc->has_file) return;
     sdb_ring_writer_state(sc->writer, SDB_RING_CLOSED, sc->counters, reason, sc->now_ns,
                           sdb_clock_ns(CLOCK_REALTIME));
     sdb_ring_file_close(&sc->file);
     __atomic_store_n(&sc->has_file, false, __ATOMIC_RELEASE);
+}
+
+void
+sdb_upkeep_close(struct sdb_scanner *sc, const char *reason)
+{
+    struct sdb_xfsz_guard guard;
+    sc->now_ns = sdb_monotonic_ns();
+    sdb_xfsz_block(&guard); /* this is a thread of the app */
+    write_end(sc, reason);
+    sdb_xfsz_restore(&guard);
+    sdb_memory_probe_close(&sc->memory_probe);
 }
 
 void
