@@ -30,10 +30,10 @@ struct sdb_span_start {
     VALUE
     request; /* String: what `sdb request` finds; nil: made up when it has no parent or asks for one */
     bool wants_request;
-    VALUE trace;       /* String or nil */
-    VALUE tags; /* fresh Hash as given, or nil */
+    VALUE trace;                     /* String or nil */
+    VALUE tags;                      /* fresh Hash as given, or nil */
     const struct sdb_tag_text *text; /* the same for the log */
-    bool outermost;    /* never inside a span that has returned: those end */
+    bool outermost;                  /* never inside a span that has returned: those end */
 };
 
 enum { SDB_STATUS_UNKNOWN = 0, SDB_STATUS_ENDED = 1, SDB_STATUS_RAISED = 2 };
