@@ -173,6 +173,20 @@ class TestProfileSpans < Minitest::Test
     assert_sums_agree(p)
   end
 
+  # It waited for the GVL before the change and, though no tick saw it, behind it.
+  def test_no_span_gets_the_wait_of_a_stack_seen_outside_of_it
+    p = profile do
+      thread :a, tid: 1
+      at 0, a: gvl_wait("main:2 work:12")
+      at 11, a: running("main:2 other:25", age: 0.1)
+      span 1..10.2, :a, id: "one", name: "One"
+      span 10.3..20, :a, id: "two", name: "Two"
+      finish 20
+    end
+    assert_equal [["Foo#work"], ["Bar.other"]], %w[one two].map { |id| self_ms(p, request: id).keys - ["<main>"] }
+    assert_sums_agree(p)
+  end
+
   def test_without_a_change_the_last_interval_is_split
     p = profile do
       thread :a, tid: 1

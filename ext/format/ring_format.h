@@ -29,8 +29,9 @@ enum {
     SDB_STATE_A_OFF = 2 * SDB_PAGE_BYTES,
     SDB_STATE_B_OFF = 3 * SDB_PAGE_BYTES,
     SDB_CHUNK_BYTES = 1 << 20,
-    SDB_AREA_HEADER_BYTES = 64,    /* of a chunk and of a symbol area */
-    SDB_BLOCK_HEADER_BYTES = 8,    /* uint32_t length of the payload, uint32_t crc */
+    SDB_AREA_HEADER_BYTES = 64, /* of a chunk and of a symbol area */
+    SDB_BLOCK_HEADER_BYTES = 8, /* uint32_t length of the payload, uint32_t crc */
+    SDB_MAX_DEPTH = 1 << 14,    /* frames of a stack; CRuby's default VM stack holds some 12000 */
     SDB_BLOCK_MAX_BYTES = 1 << 16, /* payload; a writer seals a block before it grows over this */
     SDB_RING_MIN_BYTES = 4 << 20,
 };

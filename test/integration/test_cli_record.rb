@@ -95,7 +95,8 @@ class CLIRecordIntegrationTest < Minitest::Test
   end
 
   def test_a_killed_command_leaves_its_log
-    File.write(program, "#{PROGRAM}\nProcess.kill(:KILL, Process.pid)\nsleep\n")
+    # no more than the last 5 ms are lost; how long it slept is told by the first of them
+    File.write(program, "#{PROGRAM}\nbusy(0.02)\nProcess.kill(:KILL, Process.pid)\nsleep\n")
     log = File.join(@dir, "x.sdb")
     _, err, status = record("-o", log, "--", RbConfig.ruby, program)
     assert_equal 128 + 9, status.exitstatus, err

@@ -34,7 +34,8 @@ class TestFalcon < Minitest::Test
 
   # Its CPU time is its own, whoever else ran meanwhile, and so are its samples but for what a late tick leaves open.
   def assert_fiber_alone(merged, span)
-    assert_in_delta 40, span.cpu_ns / 1e6, 6, span.id
+    # twice 20 ms, and what Falcon and perhaps a GC need; another request's turn would be 20 ms
+    assert_in_delta 46, span.cpu_ns / 1e6, 8, span.id
     assert_operator span.wall_ns, :>, 140_000_000
     method = "Work.spin_#{span.name[-1]}"
     times = merged.functions(request: span.id).functions.select { |f| f.name.start_with?("Work.spin_") }

@@ -165,10 +165,12 @@ sdb_attribute(struct sdb_thread *t, const struct sdb_step *step)
     uint64_t blocked_s = off_gvl_of_s(step, SDB_BLOCKED, blocked);
     uint64_t busy_s = busy_of_s(step, busy, wait_s + blocked_s),
              gc_s = gc_of_s(step, gc, busy, busy_s);
-    /* all that lies behind the change is S's, even when nobody saw it block there */
+    /* all that lies behind the change is S's, even when nobody saw it block or wait there */
     if (step->has_change && wait_s + blocked_s + busy_s < step->after_change_us) {
-        blocked_s +=
-            least(blocked - blocked_s, step->after_change_us - wait_s - blocked_s - busy_s);
+        uint64_t missing = step->after_change_us - wait_s - blocked_s - busy_s;
+        uint64_t more = least(blocked - blocked_s, missing);
+        blocked_s += more;
+        wait_s += least(wait - wait_s, missing - more);
     }
     uint64_t run_s = busy_s - gc_s, run_p = busy - busy_s - (gc - gc_s);
 

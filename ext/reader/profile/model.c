@@ -157,7 +157,7 @@ sdb_profile_stack(struct sdb_profile *p, uint32_t parent, uint32_t frame, uint32
 {
     uint32_t found = sdb_map_get(&p->stack_map, parent, frame);
     if (found == SDB_MAP_NONE) {
-        if (p->stacks[parent].depth >= SDB_STACK_MAX_DEPTH) {
+        if (p->stacks[parent].depth >= SDB_MAX_DEPTH) {
             *stack = parent;
             return SDB_OK;
         }

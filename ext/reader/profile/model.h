@@ -38,8 +38,6 @@ enum sdb_fixed {
     SDB_STACK_FIXED_COUNT,
 };
 
-enum { SDB_STACK_MAX_DEPTH = 10000 };
-
 struct sdb_text { /* a string in the arena */
     const char *at;
     uint32_t n;
@@ -225,7 +223,7 @@ int sdb_profile_string(struct sdb_profile *p, const void *bytes, size_t n, uint3
 uint32_t sdb_string_find(const struct sdb_profile *p, const void *bytes, size_t n);
 int sdb_profile_func(struct sdb_profile *p, struct sdb_func func, uint32_t *number);
 int sdb_profile_frame(struct sdb_profile *p, uint32_t func, uint32_t line, uint32_t *frame);
-/* A stack that would be deeper than SDB_STACK_MAX_DEPTH is its parent. */
+/* A stack that would be deeper than SDB_MAX_DEPTH is its parent. */
 int sdb_profile_stack(struct sdb_profile *p, uint32_t parent, uint32_t frame, uint32_t *stack);
 
 /* Walks the tree of stacks, a parent before its children; leaves each after its children. 0 or SDB_ERR_NOMEM. */

@@ -63,7 +63,8 @@ struct sdb_scanner {
     bool last_tick; /* every thread is written, for what it used up to the end */
     uint64_t idle_ticks;
     uint64_t flushed_ns, second_ns, memory_ns, asked_ns;
-    bool ask_soon; /* a thread began or ended: the symbolizer has something to do */
+    bool
+        ask_soon; /* a thread began or ended, or a second passed: the symbolizer has something to do */
     struct sdb_memory_probe memory_probe;
     struct sdb_memory memory; /* as last read */
     uint64_t memory_opened_ns, memory_chunk;

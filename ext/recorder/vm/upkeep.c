@@ -246,6 +246,8 @@ sdb_upkeep_second(struct sdb_scanner *sc)
     for (int i = 0; i < SDB_COUNTER_COUNT; i++) end = sdb_varint_put(end, sc->counters[i]);
     sdb_ring_writer_sized(sc->writer, SDB_R_COUNTERS, bytes, (size_t)(end - bytes));
     sdb_ring_writer_clock(sc->writer, sdb_monotonic_ns(), sdb_clock_ns(CLOCK_REALTIME));
+    /* threads get names after they began, and GC.stat's figures grow old; nobody pays for it when nothing runs */
+    if (sc->idle_ticks == 0) sc->ask_soon = true;
     if (sc->every_second) sc->every_second(sc->every_second_data);
 }
 

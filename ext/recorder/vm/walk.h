@@ -16,7 +16,6 @@
 #include "vm/layout.h"
 
 enum {
-    SDB_MAX_DEPTH = 1 << 14, /* frames; CRuby's default stack holds some 12000 */
     SDB_WALK_TRIES = 6,
     SDB_WALK_TORN_TRIES = 20,
 };

@@ -26,7 +26,7 @@ module Sdb
 
       def begin_span(env)
         tags = { path: env["PATH_INFO"] }
-        if (parent = TRACEPARENT.match(env["HTTP_TRACEPARENT"] || ""))
+        if (parent = TRACEPARENT.match(env["HTTP_TRACEPARENT"].to_s.b))
           trace = parent[1]
           tags[:parent_span] = parent[2]
         end
@@ -40,6 +40,7 @@ module Sdb
         id = env[REQUEST_ID]
         return if id.nil? || id.empty?
 
+        id = id.b # \w is ASCII, and what is not valid UTF-8 raises nothing
         id = id.gsub(/[^\w\-@]/, "")[0, ID_MAX] unless id.match?(/\A[\w\-@]{1,255}\z/)
         id unless id.empty?
       end

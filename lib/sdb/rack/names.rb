@@ -30,6 +30,7 @@ module Sdb
       end
 
       def pattern(path)
+        path = path.scrub("?") unless path.valid_encoding?
         return path unless path.match?(/\d/) || path.count("/") > DEPTH
 
         segments = path.split("/", -1)

@@ -34,7 +34,7 @@ sdb.facts = (facts) => {
   scans("Torn stacks", lost.torn, "moved while they were read and were given up; their time goes to the stack before.");
   scans("Torn tops", lost.torn_top, "lost their newest frames; their time goes to the caller.");
   scans("Not read in GC", lost.gc, "stacks, because a garbage collection ran: it counts for the stack before.", 1);
-  scans("Truncated", lost.truncated, "stacks deeper than the limit; their oldest frames are missing.");
+  scans("Truncated", lost.truncated, "stacks deeper than the limit; their newest frames are missing.");
   if (lost.unresolved !== undefined) {
     row("Unresolved", sdb.count(lost.unresolved), lost.unresolved > 0 ? 1 : 0, "methods that could not be named.");
   }

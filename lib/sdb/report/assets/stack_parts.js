@@ -6,7 +6,8 @@ sdb.spanHead = (model) => {
   const list = [];
   if (span.kind || span.id) list.push([span.kind, span.id].filter(Boolean).map(text).join(" "));
   list.push(sdb.time(model.length) + (span.open ? ", still open" : ""));
-  if (span.status != null && span.status !== "") list.push("status " + text(span.status));
+  // an HTTP status is a number, how anything else ended a word
+  if (span.status != null && span.status !== "") list.push((/^\d+$/.test(span.status) ? "status " : "") + text(span.status));
   if (span.start) list.push(text(span.start).replace("T", " ").replace(/(\.\d{3})\d*/, "$1").replace("Z", " UTC"));
   if (span.pid) list.push("pid " + span.pid);
   if (span.tid) list.push("thread " + span.tid);
