@@ -9,7 +9,7 @@ require "sdb/oom/death"
 class TestOomdPuma < Minitest::Test
   include BlackBox::Setup
 
-  TIMES = Integer(ENV.fetch("SDB_OOM_TIMES", "20"))
+  TIMES = Integer(ENV.fetch("SDB_OOM_TIMES", "4")) # each takes some seconds; 20 for the full proof
   DEMO = File.join(BlackBox::ROOT, "demo/Gemfile")
 
   # The command that starts Puma here, nil when there is none: the bundle of the demo, else a gem of the machine.
@@ -28,11 +28,11 @@ class TestOomdPuma < Minitest::Test
   end
 
   def test_a_puma_that_spins_when_another_process_wants_memory_is_captured_each_time
-    TIMES.times { assert_captured(%w[/spin /nap]) { |tops| assert_includes tops, "Shop#spin" } }
+    TIMES.times { assert_captured(%w[/spin /nap]) }
   end
 
   def test_a_puma_that_sleeps_when_another_process_wants_memory_is_captured_each_time
-    TIMES.times { assert_captured(%w[/nap /nap /nap]) { |tops| assert_equal 3, tops.count("Shop#rest") } }
+    TIMES.times { assert_captured(%w[/nap /nap /nap]) }
   end
 
   def test_the_report_names_the_leak_the_memory_and_the_requests
@@ -56,7 +56,6 @@ class TestOomdPuma < Minitest::Test
   end
 
   def test_each_request_that_was_in_flight_is_named_by_its_id
-    skip "requests are not recorded in this build" unless File.exist?(File.join(BlackBox::ROOT, "lib/sdb/rack/middleware.rb"))
     server = start
     sockets = [request("/nap", "nap-7"), request("/nap", "nap-8")]
     sleep 0.5
@@ -74,14 +73,13 @@ class TestOomdPuma < Minitest::Test
     @daemon = nil
     server = start(watched: false)
     sockets = [request("/nap", "nap-1"), request("/spin", "spin-1")]
-    sleep 0.7
+    ring = ring_of(server)
+    wait_for_names(ring, "Shop#rest", "Shop#spin")
     server.kill
     server.wait
-    death = Sdb::Oom::Death.read(Dir["#{@rings}/#{server.pid}-*.sdb"].first)
-    names = death.threads.map { |thread| thread.frames.map(&:name) }
+    death = Sdb::Oom::Death.read(ring)
     assert_equal ["unknown", "shop", false], [death.cause, death.service, death.entry.complete]
-    assert(names.any? { |frames| frames.include?("Shop#rest") }, names.inspect)
-    assert(names.any? { |frames| frames.include?("Shop#spin") }, names.inspect)
+    assert_equal({ "nap-1" => "Shop#rest", "spin-1" => "Shop#spin" }, methods_of_requests(death))
   ensure
     sockets&.each(&:close)
   end
@@ -127,10 +125,34 @@ class TestOomdPuma < Minitest::Test
     socket
   end
 
+  # Not that of `bundle exec`, which becomes the server by exec and leaves a log of its own.
+  def ring_of(server) = Dir["#{@rings}/#{server.pid}-*.sdb"].max_by { |path| File.mtime(path) }
+
+  # Names come within 200 ms and are written 200 ms later; on a busy machine both take longer.
+  def wait_for_names(ring, *names)
+    finish = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 15
+    loop do
+      known = Sdb.open(ring).stacks.threads.flat_map { |thread| thread.frames.map(&:name) }
+      return if (names - known).empty?
+
+      flunk "not named: #{names - known}" if Process.clock_gettime(Process::CLOCK_MONOTONIC) > finish
+      sleep 0.1
+    end
+  end
+
+  # { id of a request => the method of the app that its thread is in }
+  def methods_of_requests(death)
+    open = death.spans.to_h { |span| [span.tid, span.id] }
+    busy = death.threads.select { |thread| open[thread.tid] }
+    busy.to_h { |thread| [open[thread.tid], thread.frames.map(&:name).grep(/\AShop#(rest|spin)/).first] }
+  end
+
+  WHERE = { "/nap" => "Shop#rest", "/spin" => "Shop#spin" }.freeze
+
   def assert_captured(paths)
     server = start(group: (group = cgroup(192 << 20)), adj: 1000)
     sockets = paths.each_with_index.map { |path, i| request(path, "r-#{i}") }
-    sleep 0.5 # names come within 200 ms
+    wait_for_names(ring_of(server), *paths.map { |path| WHERE.fetch(path) })
     trigger = child(BlackBox::VICTIM, "trigger", 1, 1, "-", "-", cgroup: group, adj: 0)
     trigger.go
     server.wait
@@ -138,7 +160,7 @@ class TestOomdPuma < Minitest::Test
     trigger.finish
     sockets.each(&:close)
     assert_equal ["oom", true], [death.cause, death.entry.complete], death.flags.inspect
-    yield(death.threads.flat_map { |thread| thread.frames.map(&:name) })
+    assert_equal paths.each_with_index.to_h { |path, i| ["r-#{i}", WHERE.fetch(path)] }, methods_of_requests(death)
     @cgroups.delete(group).remove
   end
 end

@@ -11,6 +11,7 @@
 #include <ruby/thread.h>
 #include <time.h>
 #include "core/clock.h"
+#include "core/testpoint.h"
 #include "vm/recorder.h"
 
 /* sleep_holding_gvl(seconds): what a C extension does that forgets to give the GVL up. */
@@ -69,6 +70,7 @@ poll_once(VALUE self, VALUE milliseconds)
 void
 Init_sdb_testing(VALUE module)
 {
+    sdb_testpoint_from_env(); /* SDB_TESTPOINT: where this process is to die */
     rb_define_module_function(module, "sleep_holding_gvl", sleep_holding_gvl, 1);
     rb_define_module_function(module, "spin_holding_gvl", spin_holding_gvl, 1);
     rb_define_module_function(module, "spin_without_gvl", spin_without_gvl, 1);

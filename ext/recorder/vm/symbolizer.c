@@ -28,7 +28,14 @@
 #include "vm/gvl.h"
 #include "vm/symbols.h"
 
-enum { BATCH_NS = 200000, JOINERS_MAX = 16, INEXACT_NS = 50000000 };
+enum {
+    BATCH_NS = 200000,
+    BATCH_MAX_NS = 5000000,
+    BATCH_PART =
+        20, /* who had to wait 100 ms for the GVL takes it for 5 ms if there is so much to do */
+    JOINERS_MAX = 16,
+    INEXACT_NS = 50000000
+};
 
 static struct {
     /* immutable while alive */
@@ -42,6 +49,7 @@ static struct {
     int joiner_count;
     struct sdb_young current; /* being named, for rb_protect */
     struct sdb_named *made;
+    uint64_t ready_ns; /* own thread: since when it wants the GVL */
     /* shared: atomic */
     uint64_t asked; /* SDB_ASK_* bits; the futex is its low half */
     uint64_t tid, alive, passes_begun, passes_ended;
@@ -200,12 +208,22 @@ housekeeping(VALUE unused)
     return Qnil;
 }
 
+/* How long a turn may be. Beside a thread that computes, turns are a time slice (100 ms) apart: 0.2 ms each
+ * would leave a program that starts without names for many seconds. */
+static uint64_t
+turn_ns(uint64_t now)
+{
+    uint64_t part = (now - sym.ready_ns) / BATCH_PART;
+    if (part < BATCH_NS) return BATCH_NS;
+    return part < BATCH_MAX_NS ? part : BATCH_MAX_NS;
+}
+
 static bool
 work_turn(void)
 {
-    uint64_t begin = sdb_monotonic_ns(), now = begin;
+    uint64_t begin = sdb_monotonic_ns(), now = begin, budget = turn_ns(begin);
     bool more = true;
-    while (more && now - begin < BATCH_NS) {
+    while (more && now - begin < budget) {
         more = name_one();
         now = sdb_monotonic_ns();
     }
@@ -214,7 +232,9 @@ work_turn(void)
         rb_protect(housekeeping, Qnil, &raised);
         if (raised) rb_set_errinfo(Qnil);
     }
-    sdb_add_relaxed(&sym.gvl_ns, sdb_monotonic_ns() - begin);
+    now = sdb_monotonic_ns();
+    sdb_add_relaxed(&sym.gvl_ns, now - begin);
+    sym.ready_ns = now;
     return more;
 }
 
@@ -225,6 +245,7 @@ sdb_symbolizer_run_here_for(struct sdb_code_table *codes, struct sdb_thread_tabl
     sym.codes = codes;
     sym.threads = threads;
     sym.layout = layout;
+    sym.ready_ns = sdb_monotonic_ns();
     while (work_turn()) {}
 }
 
@@ -236,6 +257,7 @@ wait_for_work(void *unused)
            !sdb_load_acquire(&sym.interrupted)) {
         syscall(SYS_futex, &sym.asked, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
     }
+    sym.ready_ns = sdb_monotonic_ns();
     return NULL;
 }
 
