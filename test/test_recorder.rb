@@ -42,6 +42,20 @@ class TestRecorder < Minitest::Test
     assert_equal "stopped", Sdb.status[:state]
   end
 
+  def test_an_app_that_kills_or_raises_into_every_thread_it_finds_can_stop_the_recording
+    script = <<~RUBY
+      require "sdb"
+      60.times do |i|
+        Sdb.start(dir: ARGV[0], ring: 4 << 20, keep: 2)
+        (Thread.list - [Thread.current]).each { |thread| i.odd? ? thread.kill : thread.raise("on purpose") }
+        sleep 0.001 if i % 3 == 0
+        Sdb.stop or abort "no log"
+      end
+    RUBY
+    out, err, status = Open3.capture3({ "SDB" => nil }, RbConfig.ruby, "-I#{File.expand_path("../lib", __dir__)}", "-e", script, @dir)
+    assert_equal ["", "", true], [out, err, status.success?]
+  end
+
   def test_a_second_recording_gets_a_ring_of_its_own
     start
     one = Sdb.stop

@@ -181,7 +181,7 @@ class TestRingDamage < Minitest::Test
       end
     end
     frames = p.each_stack.map { |_, _, f, _| f.size }.max
-    assert_equal 10_000, frames
+    assert_equal 16_384, frames
     assert_operator total_ms(p)["Foo#work"], :<=, 30
   end
 

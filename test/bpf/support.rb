@@ -170,6 +170,7 @@ module BlackBox
   # Included by test classes: a folder, a daemon, children that do not outlive the test.
   module Setup
     def setup
+      super
       missing = BlackBox.missing
       skip missing if missing
 
@@ -185,9 +186,11 @@ module BlackBox
       @children&.each(&:finish)
       @cgroups&.each(&:remove)
       @daemon&.stop
-      FileUtils.rm_rf(@base) if @base
     rescue Errno::ESRCH, Errno::ECHILD
-      FileUtils.rm_rf(@base)
+      nil # it ended by itself
+    ensure
+      FileUtils.rm_rf(@base) if @base
+      super
     end
 
     def daemon(*options)

@@ -130,7 +130,13 @@ class TestOomdLife < Minitest::Test
     daemon.wait_for(process.pid)
     path = Dir["#{@rings}/#{process.pid}-*.sdb"].first
     skip "the rings are on tmpfs, which has no disk" if `stat -f -c %T #{path}`.include?("tmpfs")
-    File.open(path) { |file| file.fsync && file.advise(:dontneed) }
+    # pages on their way to the disk, or not yet on the kernel's lists, stay at the first word
+    100.times do
+      File.open(path) { |file| file.fsync && file.advise(:dontneed) }
+      break if `fincore --bytes --noheadings --output RES #{path}`.to_i.zero?
+
+      sleep 0.02
+    end
     process.kill
     process.wait
     dump = daemon.dump_of(process.pid)

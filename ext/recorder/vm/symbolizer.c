@@ -336,6 +336,9 @@ begin_thread(void)
     sdb_store_release(&sym.alive, 1);
     sym.thread = rb_thread_create(symbolizer_main, NULL);
     sdb_gc_set_symbolizer(sym.thread);
+    /* from here, not by itself: the app may raise into it before it has begun */
+    rb_funcall(sym.thread, rb_intern("name="), 1, rb_str_new_cstr("sdb symbolizer"));
+    rb_funcall(sym.thread, rb_intern("report_on_exception="), 1, Qfalse);
 }
 
 /* Whether the last thing that happened was a thread that went to sleep. Where that is only known to a few ticks
@@ -413,8 +416,6 @@ symbolizer_main(void *unused)
     VALUE self = rb_thread_current();
     sdb_store_relaxed(&sym.tid, (uint64_t)syscall(SYS_gettid));
     sdb_gvl_set_own();
-    rb_funcall(self, rb_intern("name="), 1, rb_str_new_cstr("sdb symbolizer"));
-    rb_funcall(self, rb_intern("report_on_exception="), 1, Qfalse);
     return rb_ensure(symbolizer_loop, self, symbolizer_ended, self);
 }
 
@@ -445,9 +446,10 @@ sdb_symbolizer_stop(void)
     wake();
     VALUE thread = sym.thread;
     if (NIL_P(thread) || thread == rb_thread_current()) return;
-    if (RTEST(rb_funcall(thread, rb_intern("alive?"), 0))) {
-        rb_funcall(thread, rb_intern("wakeup"), 0); /* it may sleep deadly */
-        rb_funcall(thread, rb_intern("join"), 0);
+    /* not joined: an app that raises into every thread it finds would hear of it here */
+    while (RTEST(rb_funcall(thread, rb_intern("alive?"), 0))) {
+        rb_thread_wakeup_alive(thread); /* it may sleep deadly */
+        rb_thread_wait_for((struct timeval){.tv_usec = 200});
     }
     sym.thread = Qnil;
     sdb_gc_set_symbolizer(Qnil);

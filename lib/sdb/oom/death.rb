@@ -102,12 +102,12 @@ module Sdb
         profile ? profile.spans.spans.select(&:open).sort_by { |span| -span.wall_ns } : []
       end
 
+      # Those first that say most: what ran for a request or job, what ran, what waited for one.
       #: () -> Array[Profile::ThreadStack]
       def threads
         last = profile ? profile.stacks.threads : []
-        return last if dump.nil? || ring.nil?
-
-        LastStacks.new(dump, ring, profile, last).threads
+        found = dump.nil? || ring.nil? ? last : LastStacks.new(dump, ring, profile, last).threads
+        found.each_with_index.sort_by { |thread, index| [thread.state == "running" ? 0 : 1, thread.span ? 0 : 1, index] }.map(&:first)
       end
 
       # Whether the stacks are from the instant of the kill, and not the last sample.

@@ -46,3 +46,26 @@ module Workers
     RUBY
   end
 end
+
+# For the black box: one that takes all the memory it may have, one that waits meanwhile.
+class HungryJob
+  include Sidekiq::Job
+
+  sidekiq_options retry: false
+
+  def perform(report) = report.size.times { load_rows }
+
+  def load_rows
+    kept = []
+    loop { kept << ("x" * (1 << 20)).tap { sleep 0.002 } }
+  end
+end
+
+class PatientJob
+  include Sidekiq::Job
+
+  sidekiq_options retry: false
+
+  def perform(_) = wait_for_it
+  def wait_for_it = sleep
+end
