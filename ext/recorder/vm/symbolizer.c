@@ -153,7 +153,7 @@ name_thread(struct sdb_slot *slot)
     VALUE thread = (VALUE)sdb_load_relaxed(&slot->thread_value);
     VALUE name = rb_funcall(thread, rb_intern("name"), 0);
     if (!RB_TYPE_P(name, T_STRING)) return;
-    sdb_thread_set_name(slot, RSTRING_PTR(name), (size_t)RSTRING_LEN(name));
+    sdb_thread_set_name(sym.threads, slot, RSTRING_PTR(name), (size_t)RSTRING_LEN(name));
 }
 
 static void

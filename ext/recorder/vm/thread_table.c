@@ -153,7 +153,8 @@ sdb_thread_last_blocked(const struct sdb_thread_table *t)
 }
 
 bool
-sdb_thread_set_name(struct sdb_slot *slot, const char *text, size_t bytes)
+sdb_thread_set_name(struct sdb_thread_table *t, struct sdb_slot *slot, const char *text,
+                    size_t bytes)
 {
     if (bytes > sizeof(uint64_t) * SDB_NAME_WORDS) bytes = sizeof(uint64_t) * SDB_NAME_WORDS;
     uint64_t words[SDB_NAME_WORDS] = {0};
@@ -172,6 +173,8 @@ sdb_thread_set_name(struct sdb_slot *slot, const char *text, size_t bytes)
     sdb_store_relaxed(&name->bytes, bytes);
     for (int i = 0; i < SDB_NAME_WORDS; i++) sdb_store_relaxed(&name->words[i], words[i]);
     sdb_store_release(&name->seq, seq + 2);
+    sdb_thread_activate(t, slot,
+                        true); /* it may sleep for ever and not be visited for its own sake */
     return true;
 }
 

@@ -52,8 +52,9 @@ void sdb_thread_activate(struct sdb_thread_table *t, struct sdb_slot *slot, bool
 /* When the last of the app's threads that are blocked now became so; 0 when one is not. Runs on: any. */
 uint64_t sdb_thread_last_blocked(const struct sdb_thread_table *t);
 
-/* Stores a thread's name. Runs on: symbolizer, GVL. False when out of memory. */
-bool sdb_thread_set_name(struct sdb_slot *slot, const char *text, size_t bytes);
+/* Stores a thread's name and lets the scanner see a new one. Runs on: symbolizer, GVL. False when out of memory. */
+bool sdb_thread_set_name(struct sdb_thread_table *t, struct sdb_slot *slot, const char *text,
+                         size_t bytes);
 /* Copies the name into text[128]; its length, or -1 when it has none or is being written. *version changes with
  * the name. Runs on: scanner. */
 int sdb_thread_get_name(const struct sdb_slot *slot, char *text, uint64_t *version);
