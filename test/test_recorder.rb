@@ -56,6 +56,21 @@ class TestRecorder < Minitest::Test
     assert_equal ["", "", true], [out, err, status.success?]
   end
 
+  # Nothing else happens to it, nor is there new code to be named.
+  def test_a_thread_that_sleeps_and_is_named_meanwhile_has_its_name_in_the_log
+    thread = Thread.new { sleep }
+    start
+    burn(0.3)
+    thread.name = "named late"
+    found = 40.times.any? do
+      burn(0.1)
+      Sdb.open(Sdb.status[:ring]).threads.threads.any? { |t| t.name == "named late" }
+    end
+    assert found, "no name in the log while it runs"
+  ensure
+    thread.kill.join
+  end
+
   def test_a_second_recording_gets_a_ring_of_its_own
     start
     one = Sdb.stop
