@@ -6,8 +6,11 @@
 require "fileutils"
 
 SANITIZED = "tmp/sanitized"
-# Of tests that start a bare Ruby, measure memory, or build things of their own, sanitizers say nothing.
-NOT_SANITIZED = FileList["test/test_layout_headers.rb", "test/cases/test_c32_containers.rb"]
+# Left out: what builds things of its own or measures memory, and what forks: the sanitizer's allocator does not care
+# for its locks at a fork (gcc 12), so a child may wait for one for ever where with glibc's it would not.
+NOT_SANITIZED = FileList["test/test_layout_headers.rb", "test/cases/test_c32_containers.rb", "test/cases/test_c09_c11_c12_host_calls.rb",
+                         "test/cases/test_c10_c17_endings.rb"]
+FORKS = "/fork|child|children|daemon/"
 
 def sanitizer_libraries
   %w[libasan.so libubsan.so].map { |name| `gcc -print-file-name=#{name}`.strip }
@@ -30,7 +33,7 @@ task "test:sanitized" do
   Dir.chdir(SANITIZED) do
     sh settings, RbConfig.ruby, "-S", "rake", "compile", verbose: false
     files = UNIT_TESTS.to_a - NOT_SANITIZED.to_a
-    sh run, RbConfig.ruby, "-Ilib", "-Itest", "-r./test/support/suite_reporter", "-e", "ARGV.each { |file| require File.expand_path(file) }",
-       *files, verbose: false
+    sh run, RbConfig.ruby, "-Ilib", "-Itest", "-r./test/support/suite_reporter", "-e", "require File.expand_path(ARGV.shift) until ARGV.first == '--'; ARGV.shift",
+       *files, "--", "--exclude", FORKS, verbose: false
   end
 end
