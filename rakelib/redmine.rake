@@ -15,3 +15,12 @@ task "test:redmine" do
 rescue RubyChroot::Unreachable => e
   puts "SKIP redmine: #{e.message}", "0 passed, 0 failed, 1 skipped"
 end
+
+desc "What a recording costs Redmine under load (as bench:overhead; after test:redmine, which fills it)"
+task "bench:overhead_redmine" do
+  chroot = RubyChroot.new("redmine").prepare
+  chroot.bring_tree
+  options = ARGV.include?("--") ? ARGV.drop(ARGV.index("--") + 1) : []
+  ok = chroot.run(REDMINE_SETUP) && chroot.run(["ruby", "test/bench/overhead.rb", "--app", "redmine", *options].shelljoin)
+  abort "failed with Redmine" unless ok
+end

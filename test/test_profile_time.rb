@@ -18,6 +18,18 @@ class TestProfileTime < Minitest::Test
     assert_sums_agree p
   end
 
+  def test_from_one_wait_to_another_without_an_age_the_last_interval_is_split
+    p = profile do
+      thread :m, tid: 1, main: true, inferred: true
+      at 0, m: blocked("main:2 sleep")
+      at 10, m: blocked("main:3 other:21 sleep")
+      finish 20
+    end
+    assert_equal 10.5, total_ms(p)["Bar.other"]
+    assert_equal 20.0, self_ms(p)["Kernel#sleep"]
+    assert_sums_agree p
+  end
+
   def test_blocked_time_is_exact_by_the_age_of_the_state
     p = profile do
       thread :m, tid: 1, main: true

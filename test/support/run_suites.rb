@@ -21,6 +21,7 @@ class RunSuites
     ["c", "test:c", 600],
     ["c-asan", "test:asan", 600],
     ["c-tsan", "test:tsan", 600],
+    ["sanitized", "test:sanitized", 900],
     ["ruby", "test", 600],
     ["integration", "test:integration", 900],
     ["install", "test:install", 600],

@@ -92,8 +92,10 @@ off_gvl_of_s(const struct sdb_step *step, uint32_t state, uint64_t total)
     if (step->p_state != state) return total;
     if (step->s_state != state) return 0;
     /* inferred states have no age: it was seen in the same state before and after, but not for the same span */
-    if (step->has_change && !step->has_age) return least(total, step->after_change_us);
-    return step->has_age ? least(total, step->age_us) : 0;
+    if (step->has_age) return least(total, step->age_us);
+    if (step->has_change) return least(total, step->after_change_us);
+    /* from one wait to another, somewhere in the last interval */
+    return step->p_stack != step->s_stack ? least(total, step->uncertain_us) / 2 : 0;
 }
 
 static uint64_t

@@ -46,12 +46,15 @@ bool
 sdb_infer_unexplained(struct sdb_scanner *sc)
 {
     uint64_t others = others_cpu();
-    if (sc->explained_at_ns)
-        sc->unexplained_ns +=
-            (int64_t)(others - sc->explained_at_ns) - (int64_t)sc->explained_cpu_ns;
+    int64_t more = sc->explained_at_ns
+                       ? (int64_t)(others - sc->explained_at_ns) - (int64_t)sc->explained_cpu_ns
+                       : 0;
+    /* nobody is known to run: the clocks are exact, and somebody went from one wait to another */
+    bool woke = sc->explained_cpu_ns == 0 && !sc->inferred_running && more >= NOISE_NS;
+    sc->unexplained_ns += more;
     sc->explained_at_ns = others;
     sc->explained_cpu_ns = 0;
-    if (sc->unexplained_ns < UNEXPLAINED_NS) {
+    if (!woke && sc->unexplained_ns < UNEXPLAINED_NS) {
         if (sc->unexplained_ns < -UNEXPLAINED_NS)
             sc->unexplained_ns = 0; /* a clock was read late */
         return false;

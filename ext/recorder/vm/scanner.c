@@ -21,6 +21,8 @@ enum {
     IDLE_ASK_NS = 100000000,
     SLOW_TICK_NS = 10000000,
     SLOW_AFTER_TICKS = 50,
+    SLOW_PART =
+        50, /* a slow tick is so much of the time for which nothing ran: late by 2 % of it at most */
     FEW_THREADS = 16,
     STACK_BYTES = 256 * 1024
 };
@@ -68,6 +70,15 @@ visit_all(struct sdb_scanner *sc)
     }
 }
 
+/* How long the next tick may wait where nothing wakes us (3.1): longer, the longer nothing ran. */
+static uint64_t
+slow_tick_ns(const struct sdb_scanner *sc)
+{
+    uint64_t part = (sdb_monotonic_ns() - sc->ran_ns) / SLOW_PART;
+    if (part > SLOW_TICK_NS) part = SLOW_TICK_NS;
+    return part > sc->pacing.interval_ns ? part : sc->pacing.interval_ns;
+}
+
 /* Ruby 3.1: no event says who did something. With few threads each one's clock is asked, as often as infer.c finds
  * due; with many, first the clock of the whole process. */
 static void
@@ -83,6 +94,7 @@ visit_inferred(struct sdb_scanner *sc)
         sc->look_at_all = false;
     }
     sc->idle_ticks = sc->inferred_ran || sc->inferred_running ? 0 : sc->idle_ticks + 1;
+    if (sc->idle_ticks == 0) sc->ran_ns = sc->now_ns;
 }
 
 static void
@@ -199,7 +211,7 @@ loop(struct sdb_scanner *sc)
             sdb_set_counter(sc, SDB_C_PARKED, 1);
             if (!idle_asked) sdb_symbolizer_ask(SDB_ASK_IDLE | SDB_ASK_WORK);
             idle_asked = true;
-            deadline = sc->pacing.deadline_ns = sdb_monotonic_ns() + SLOW_TICK_NS;
+            deadline = sc->pacing.deadline_ns = sdb_monotonic_ns() + slow_tick_ns(sc);
         } else if (!sc->exact) {
             idle_asked = false;
         }

@@ -62,6 +62,7 @@ struct sdb_scanner {
     uint64_t chunk;
     bool last_tick; /* every thread is written, for what it used up to the end */
     uint64_t idle_ticks;
+    uint64_t ran_ns; /* inferred states: when a tick last found that something ran */
     uint64_t flushed_ns, second_ns, memory_ns, asked_ns;
     bool
         ask_soon; /* a thread began or ended, or a second passed: the symbolizer has something to do */
