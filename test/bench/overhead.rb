@@ -11,6 +11,7 @@
 # redmine: inside the folder of `rake test:redmine` (rake bench:overhead_redmine).
 require "etc"
 require "fileutils"
+require "net/http"
 require "optparse"
 require "rbconfig"
 require "socket"
@@ -93,34 +94,16 @@ module Overhead
   # A connection that is kept, asking one thing after another.
   class Client
     def initialize(port, paths)
-      @port = port
-      @requests = paths.map { |path| "GET #{path} HTTP/1.1\r\nHost: localhost\r\n\r\n" }
-      @number = rand(@requests.size)
+      @http = Net::HTTP.new("127.0.0.1", port)
+      @http.keep_alive_timeout = 10 # shorter than a server's, which closes what was quiet while others had their turn
+      @http.start
+      @paths = paths
+      @number = rand(paths.size)
     end
 
-    # A server closes what was quiet for some seconds, as ours are while others have their turn.
     def ask
-      tries ||= 0
-      @socket ||= TCPSocket.new("127.0.0.1", @port).tap { |socket| socket.setsockopt(:TCP, :NODELAY, 1) }
-      @socket.write(@requests[(@number += 1) % @requests.size])
-      answer
-    rescue EOFError, SystemCallError
-      @socket = nil
-      (tries += 1) < 3 ? retry : raise
-    end
-
-    private
-
-    def answer
-      status = @socket.gets("\r\n") or raise EOFError
-      length = nil
-      while (line = @socket.gets("\r\n")) && line != "\r\n"
-        length = line[15..].to_i if line.match?(/\Acontent-length:/i)
-        closes = true if line.match?(/\Aconnection: close/i)
-      end
-      abort "an answer that is none: #{status} #{length.inspect}" unless status.include?(" 200 ") && length
-      @socket.read(length)
-      @socket = @socket.close if closes
+      response = @http.get(@paths[(@number += 1) % @paths.size])
+      abort "not an answer: #{response.code} #{response.body[0, 200]}" unless response.is_a?(Net::HTTPSuccess)
     end
   end
 
