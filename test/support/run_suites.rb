@@ -24,6 +24,7 @@ class RunSuites
     ["sanitized", "test:sanitized", 900],
     ["ruby", "test", 600],
     ["integration", "test:integration", 900],
+    ["benches", "test:benches", 600],
     ["install", "test:install", 600],
     ["browser", "test:browser", 600],
     ["bpf", "test:bpf", 900],

@@ -5,7 +5,7 @@ require "open3"
 
 # The measurements run and print their figures; how large these are is not for a test to judge.
 class TestBenches < Minitest::Test
-  BENCH = File.expand_path("../bench", __dir__)
+  BENCH = __dir__
   LIB = File.expand_path("../../lib", __dir__)
 
   def bench(name, *options)
