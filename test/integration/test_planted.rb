@@ -10,7 +10,8 @@ class TestPlanted < Minitest::Test
 
   SHOP = File.join(APPS, "shop")
   SECONDS = Integer(ENV.fetch("SDB_LOAD_SECONDS", "8"))
-  TOLERANCE_NS = 2_000_000
+  # Two intervals on a quiet machine (the figures are printed); twice that where others compute meanwhile.
+  TOLERANCE_NS = 4_000_000
 
   def test_the_planted_request_is_found_under_load = find_planted("-t", "5:5")
 
@@ -31,6 +32,7 @@ class TestPlanted < Minitest::Test
     planted = merged.slow(limit: truths.size, endpoint: "SlowController#planted").spans
     assert_equal truths.keys.sort, planted.map(&:id).sort
     errors = planted.map { |span| (check(merged, span) - truths.fetch(span.id)).abs }.sort
+    puts format("\nplanted: %d found among %d, off by %.2f ms (median), %.2f ms at most", errors.size, requests, errors[errors.size / 2] / 1e6, errors.last / 1e6)
     assert_operator errors[errors.size / 2], :<=, TOLERANCE_NS, "time in the planted method, median"
     assert_operator errors.last, :<=, 5 * TOLERANCE_NS, "the worst, with ticks that a busy machine let come late"
   end
