@@ -2,7 +2,8 @@
 
 # What a recording costs a real app under load: servers alive side by side, each condition against "off" in turns
 # A B B A of a second, so that what the machine does meanwhile hits both; off against off is the control, off beside an
-# empty 1 kHz loop on its core the floor of every sampler. Then a fixed rate, for the tail of the latency.
+# empty 1 kHz loop on its core the floor of every sampler (the loop's own CPU counts as a sampler's own does). Then a
+# fixed rate, for the tail of the latency.
 #
 #   ruby -Ilib test/bench/overhead.rb [--app shop|redmine] [--cores one|free] [--pairs 100] [--rate-seconds 20]
 #
@@ -29,6 +30,17 @@ module Overhead
   module_function
 
   def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+
+  # ns that a process used; with a name only of threads that have it
+  def cpu_ns(pid, comm = nil)
+    Dir["/proc/#{pid}/task/*"].sum do |task|
+      next 0 if comm && File.read("#{task}/comm").chomp != comm
+
+      File.read("#{task}/schedstat").to_i
+    rescue SystemCallError
+      0
+    end
+  end
 
   # The app's command and what is asked of it.
   APPS = {
@@ -74,16 +86,7 @@ module Overhead
 
     def connect = Client.new(@port, PATHS.fetch(@app))
 
-    # ns; with a name only of threads that have it
-    def cpu_ns(comm = nil)
-      Dir["/proc/#{@pid}/task/*"].sum do |task|
-        next 0 if comm && File.read("#{task}/comm").chomp != comm
-
-        File.read("#{task}/schedstat").to_i
-      rescue SystemCallError
-        0
-      end
-    end
+    def cpu_ns(comm = nil) = Overhead.cpu_ns(@pid, comm)
 
     def stop
       Process.kill(:KILL, @pid)
@@ -136,9 +139,9 @@ module Overhead
     def run
       @work = Dir.mktmpdir("sdb-overhead")
       build_loop
-      server_cpus = @cores == "one" ? "0" : "0,1"
+      @server_cpus = @cores == "one" ? "0" : "0,1"
       system("taskset", "-p", "-c", "1", Process.pid.to_s, out: File::NULL) if @cores == "one"
-      @servers = ["off", "control", *RECORDED].to_h { |name| [name, Server.new(name, @app, @work, server_cpus)] }
+      @servers = ["off", "control", *RECORDED].to_h { |name| [name, Server.new(name, @app, @work, @server_cpus)] }
       @servers["floor"] = @servers["control"]
       @connections = @servers.transform_values { |server| Array.new(@clients) { server.connect } }
       @servers.each_key { |name| 3.times { slice(name) } } # warm
@@ -162,14 +165,17 @@ module Overhead
 
     def slice(name, seconds = @slice)
       server = @servers.fetch(name)
-      floor = spawn("taskset", "-c", "0", @loop, (seconds + 0.3).to_s, out: File::NULL) if name == "floor"
+      floor = spawn("taskset", "-c", @server_cpus, @loop, (seconds + 0.3).to_s, out: File::NULL) if name == "floor"
       sleep 0.05 if floor
+      own = Overhead.cpu_ns(floor) if floor
       cpu = server.cpu_ns
       scanner = server.cpu_ns("sdb scanner")
       begin_s = Overhead.now
       totals = @connections.fetch(name).map { |client| Thread.new { ask(client, begin_s + seconds) } }.map(&:value)
       took = Overhead.now - begin_s
-      Slice.new(requests: totals.sum(&:first), latency_ns: totals.sum(&:last), cpu_ns: server.cpu_ns - cpu,
+      cpu = server.cpu_ns - cpu
+      cpu += Overhead.cpu_ns(floor) - own if floor
+      Slice.new(requests: totals.sum(&:first), latency_ns: totals.sum(&:last), cpu_ns: cpu,
                 scanner_ns: server.cpu_ns("sdb scanner") - scanner, seconds: took)
     ensure
       Process.wait(floor) if floor

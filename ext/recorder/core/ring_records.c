@@ -25,8 +25,7 @@ rel_ns(const struct sdb_ring_writer *w, uint64_t monotonic_ns)
 /* ---- nodes ---- */
 
 uint32_t
-sdb_ring_writer_find_node(const struct sdb_ring_writer *w, uint32_t parent, uint32_t code,
-                          uint64_t where)
+sdb_ring_writer_find_node(struct sdb_ring_writer *w, uint32_t parent, uint32_t code, uint64_t where)
 {
     return sdb_stack_tree_find(&w->tree, parent, code, where);
 }

@@ -245,7 +245,7 @@ sdb_ring_writer_sample_records(const struct sdb_ring_writer *w)
 uint64_t
 sdb_ring_writer_memory_bytes(const struct sdb_ring_writer *w)
 {
-    return sizeof *w + SDB_CHUNK_BYTES + ((uint64_t)w->tree.mask + 1) * sizeof *w->tree.entries +
+    return sizeof *w + SDB_CHUNK_BYTES + sdb_stack_tree_memory_bytes(&w->tree) +
            sdb_string_table_memory_bytes(&w->strings) + (uint64_t)w->slot_room * sizeof *w->slots;
 }
 

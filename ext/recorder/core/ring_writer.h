@@ -69,7 +69,7 @@ void sdb_ring_writer_reserve(struct sdb_ring_writer *w, size_t bytes);
 uint32_t sdb_ring_writer_node(struct sdb_ring_writer *w, uint32_t parent, uint32_t code,
                               uint64_t where, bool *is_new);
 /* As above but only looks: 0 when absent (and parent/code/where is not the root). */
-uint32_t sdb_ring_writer_find_node(const struct sdb_ring_writer *w, uint32_t parent, uint32_t code,
+uint32_t sdb_ring_writer_find_node(struct sdb_ring_writer *w, uint32_t parent, uint32_t code,
                                    uint64_t where);
 
 void sdb_ring_writer_sample(struct sdb_ring_writer *w, const struct sdb_sample *s);

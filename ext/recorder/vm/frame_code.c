@@ -32,28 +32,69 @@ struct ep_words { /* as they lie: ep[-2], ep[-1], ep[0] */
     uint64_t me, spec, flags;
 };
 
-static bool
-on_stack(const struct sdb_stack *s, uint64_t ep)
+bool
+sdb_frame_is_on_stack(const struct sdb_stack *s, uint64_t ep)
 {
     return ep >= s->low + 16 && ep < s->high && !(ep & 7);
 }
 
+/* Without a system call: of an ep on a stack that may be loaded, or that was copied. */
 static bool
-read_ep(const struct sdb_stack *s, uint64_t ep, struct ep_words *out)
+read_ep_here(const struct sdb_stack *s, uint64_t ep, struct ep_words *out)
 {
-    if (on_stack(s, ep) && s->direct) {
+    if (!sdb_frame_is_on_stack(s, ep))
+        return false; /* first: a wild ep (0, say) must not wrap around into a range */
+    if (s->direct) {
         const uint64_t *p = (const uint64_t *)(uintptr_t)ep;
         out->me = sdb_load_relaxed(p - 2);
         out->spec = sdb_load_relaxed(p - 1);
         out->flags = sdb_load_relaxed(p);
         return true;
     }
-    /* on_stack first: a wild ep (0, say) must not wrap around into the range */
-    if (s->values && on_stack(s, ep) && ep >= s->values_low + 16 && ep + 8 <= s->values_high) {
-        memcpy(out, s->values + (ep - 16 - s->values_low), sizeof *out);
-        return true;
+    if (!s->values || ep < s->values_low + 16 || ep + 8 > s->values_high) return false;
+    memcpy(out, s->values + (ep - 16 - s->values_low), sizeof *out);
+    return true;
+}
+
+static bool
+may_be_ep(uint64_t ep)
+{
+    return ep > 16 && !(ep & 7);
+}
+
+static bool
+read_ep(const struct sdb_stack *s, uint64_t ep, struct ep_words *out)
+{
+    return read_ep_here(s, ep, out) ||
+           (may_be_ep(ep) && sdb_safe_read(out, ep - 16, sizeof *out) == 0);
+}
+
+/* me, spec and flags of raw[0..n). A method that made a proc has its environment on the heap, and of those a request
+ * of a Rails app has a dozen on its stack: they are read with one system call for many. flags stays 0, which no
+ * frame has, where nothing could be read. */
+static void
+read_eps(const struct sdb_stack *s, struct sdb_raw_frame *raw, uint32_t n)
+{
+    struct sdb_safe_piece pieces[SDB_SAFE_PIECES_MAX];
+    uint32_t owner[SDB_SAFE_PIECES_MAX];
+    unsigned count = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        struct sdb_raw_frame *f = &raw[i];
+        struct ep_words w = {0};
+        if (!read_ep_here(s, f->ep, &w) && may_be_ep(f->ep)) {
+            owner[count] = i;
+            pieces[count++] =
+                (struct sdb_safe_piece){.dst = &f->me, .src = f->ep - 16, .bytes = sizeof w};
+        }
+        f->me = w.me;
+        f->spec = w.spec;
+        f->flags = w.flags;
+        if (count == 0 || (count < SDB_SAFE_PIECES_MAX && i + 1 < n)) continue;
+        sdb_safe_readv(pieces, count);
+        for (unsigned k = 0; k < count; k++)
+            if (pieces[k].err) raw[owner[k]].flags = 0;
+        count = 0;
     }
-    return ep > 16 && !(ep & 7) && sdb_safe_read(out, ep - 16, sizeof *out) == 0;
 }
 
 uint64_t
@@ -114,11 +155,13 @@ contradicts(uint64_t method_entry, uint64_t iseq)
 }
 
 /* What ep[-2] of a METHOD frame means: a method entry, or an svar that holds it. false: unreadable, or of another
- * iseq. own: iseq is the method's, not that of a block in it. */
+ * iseq. own: iseq is the method's, not that of a block in it. *entry: of the code table, when it was found there. */
 static bool
-resolve_me(const struct sdb_code_table *codes, uint64_t iseq, bool own, uint64_t me, uint64_t *ment)
+resolve_me(const struct sdb_code_table *codes, uint64_t iseq, bool own, uint64_t me, uint64_t *ment,
+           uint32_t *entry)
 {
-    if (sdb_code_table_find(codes, iseq, me)) { /* known, pinned: no other object can lie there */
+    *entry = sdb_code_table_find(codes, iseq, me);
+    if (*entry) { /* known, pinned: no other object can lie there */
         *ment = me;
         return true;
     }
@@ -126,7 +169,8 @@ resolve_me(const struct sdb_code_table *codes, uint64_t iseq, bool own, uint64_t
     int type = imemo_type(me, words);
     if (type == IMEMO_SVAR) {
         me = words[1];
-        if (sdb_code_table_find(codes, iseq, me)) {
+        *entry = sdb_code_table_find(codes, iseq, me);
+        if (*entry) {
             *ment = me;
             return true;
         }
@@ -160,7 +204,8 @@ walk_environments(const struct sdb_code_table *codes, const struct sdb_stack *s,
             uint64_t magic = w.flags & MAGIC_MASK;
             *ment = 0;
             if (magic == CFUNC) *ment = w.me;
-            if (magic == METHOD) return resolve_me(codes, iseq, false, w.me, ment);
+            uint32_t unused;
+            if (magic == METHOD) return resolve_me(codes, iseq, false, w.me, ment, &unused);
             return true;
         }
         ep = w.spec & ~(uint64_t)3;
@@ -191,45 +236,39 @@ enclosing(const struct sdb_code_table *codes, const struct sdb_stack *s,
 }
 
 uint32_t
-sdb_frame_codes(const struct sdb_layout *layout, const struct sdb_code_table *codes,
-                const struct sdb_stack *s, const struct sdb_scan *scan, uint32_t from,
-                struct sdb_raw_frame *raw, uint32_t n)
+sdb_frame_codes(const struct sdb_code_table *codes, const struct sdb_stack *s,
+                const struct sdb_scan *scan, uint32_t from, struct sdb_raw_frame *raw, uint32_t n)
 {
-    (void)layout;
+    read_eps(s, raw, n);
     for (uint32_t i = 0; i < n; i++) {
         struct sdb_raw_frame *f = &raw[i];
-        struct ep_words w;
         f->shown = f->c_frame = false;
         f->ment = 0;
         f->shown_iseq = 0;
         f->entry = 0;
-        f->on_stack = on_stack(s, f->ep);
-        if (!read_ep(s, f->ep, &w)) return i;
-        f->me = w.me;
-        f->spec = w.spec;
-        f->flags = w.flags;
-        if (!(w.flags & 1)) return i;
+        f->on_stack = sdb_frame_is_on_stack(s, f->ep);
+        if (!(f->flags & 1)) return i;
 
         bool known = true;
         f->shown_iseq = f->iseq;
-        switch (w.flags & MAGIC_MASK) {
+        switch (f->flags & MAGIC_MASK) {
         case METHOD:
-            known = resolve_me(codes, f->iseq, true, w.me, &f->ment);
+            known = resolve_me(codes, f->iseq, true, f->me, &f->ment, &f->entry);
             break;
         case CFUNC:
             f->c_frame = true;
             f->shown_iseq = 0;
-            f->ment = w.me;
+            f->ment = f->me;
             break;
         case IFUNC:
             f->c_frame = true;
             f->shown_iseq = 0; /* an imemo_ifunc is no iseq: the method it stands in is shown */
-            if (w.flags & FLAG_BMETHOD) f->ment = w.me;
+            if (f->flags & FLAG_BMETHOD) f->ment = f->me;
             else known = enclosing(codes, s, scan, from, raw, i, &f->ment);
             break;
         case BLOCK:
-            if (w.flags & FLAG_BMETHOD) {
-                f->ment = w.me | SDB_CODE_BMETHOD;
+            if (f->flags & FLAG_BMETHOD) {
+                f->ment = f->me | SDB_CODE_BMETHOD;
                 break;
             }
             /* fall through */

@@ -11,7 +11,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "core/code_table.h"
-#include "vm/layout.h"
 
 struct sdb_scan;
 
@@ -28,19 +27,22 @@ struct sdb_stack { /* where a stack lies, as read at one moment */
 
 struct sdb_raw_frame {
     uint64_t iseq, pc, ep, self, jit; /* of the control frame */
-    uint64_t flags, spec, me;         /* ep[0], ep[-1], ep[-2] */
+    uint64_t me, spec, flags;         /* ep[-2], ep[-1], ep[0], as they lie */
     bool on_stack; /* ep lies in this VM stack, so its words are read again as a proof */
     bool c_frame;  /* CFUNC or IFUNC */
     bool shown;    /* a frame a person wants to see */
     uint64_t shown_iseq, ment; /* code table key */
-    uint32_t entry;
+    uint32_t entry;            /* of the code table; 0: not looked up, or not met */
 };
 
-/* Fills flags .. ment of raw[0..n), which are frames [from, from + n) of the stack; older ones are in scan.
+/* Fills me .. ment of raw[0..n), which are frames [from, from + n) of the stack; older ones are in scan.
  * Returns how many could be told; the next one was seen in the middle of a change. */
-uint32_t sdb_frame_codes(const struct sdb_layout *layout, const struct sdb_code_table *codes,
-                         const struct sdb_stack *s, const struct sdb_scan *scan, uint32_t from,
-                         struct sdb_raw_frame *raw, uint32_t n);
+uint32_t sdb_frame_codes(const struct sdb_code_table *codes, const struct sdb_stack *s,
+                         const struct sdb_scan *scan, uint32_t from, struct sdb_raw_frame *raw,
+                         uint32_t n);
+
+/* True when ep lies in this VM stack, not in an env on the heap. */
+bool sdb_frame_is_on_stack(const struct sdb_stack *s, uint64_t ep);
 
 /* ep[-2] as it is now; 0 when it cannot be read. */
 uint64_t sdb_frame_method_entry(const struct sdb_stack *s, uint64_t ep);

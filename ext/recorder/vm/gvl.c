@@ -66,14 +66,17 @@ root_or_none(uint64_t ec)
                : 0;
 }
 
+/* state: SDB_RUNNING is the calling thread. */
 static struct sdb_slot *
 register_thread(VALUE thread, uint64_t flags, uint64_t state, uint64_t tid)
 {
     uint64_t th = (uint64_t)(uintptr_t)RTYPEDDATA_DATA(thread);
     uint64_t ec = th ? sdb_load_relaxed((const uint64_t *)(uintptr_t)(th + gvl.thread_ec_off)) : 0;
     if (!ec) return NULL;
-    return sdb_thread_claim(gvl.table, (uint64_t)thread, th, root_or_none(ec), tid, flags, state,
-                            sdb_monotonic_ns());
+    struct sdb_slot *slot = sdb_thread_claim(gvl.table, (uint64_t)thread, th, root_or_none(ec), tid,
+                                             flags, state, sdb_monotonic_ns());
+    if (slot && state == SDB_RUNNING) sdb_store_relaxed(&slot->cpu, (uint64_t)sched_getcpu());
+    return slot;
 }
 
 uint64_t

@@ -5,6 +5,8 @@
  *
  * Runs on: scanner thread, no GVL
  */
+#define _GNU_SOURCE 1 /* as ruby.h has it */
+#include <sched.h>
 #include "core/clock.h"
 #include "sdb_atomic.h"
 #include "vm/scanner.h"
@@ -63,6 +65,15 @@ sdb_infer_unexplained(struct sdb_scanner *sc)
     return true;
 }
 
+/* A thread says where it runs when a span begins or ends; where there is one cpu only, all do. */
+void
+sdb_infer_second(struct sdb_scanner *sc)
+{
+    cpu_set_t cpus;
+    sc->one_cpu =
+        !sc->exact && sched_getaffinity(0, sizeof cpus, &cpus) == 0 && CPU_COUNT(&cpus) == 1;
+}
+
 bool
 sdb_infer_state(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan,
                 struct sdb_state_view *out, bool *ran)
@@ -94,6 +105,7 @@ sdb_infer_state(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *
     scan->inferred_blocked_ns += quiet;
     scan->seen_cpu_ns = cpu;
     if (!sc->look_at_all) sc->explained_cpu_ns += used;
+    if (sc->one_cpu || (int)sdb_load_relaxed(&slot->cpu) == sc->cpu) sc->beside_ns += used;
     scan->checked_ns = sc->now_ns;
     *ran = first || used > RAN_NS;
     if (*ran) {
@@ -102,8 +114,9 @@ sdb_infer_state(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *
         sdb_store_relaxed(&slot->since_ns, sc->now_ns); /* for sdb_thread_last_blocked */
     }
     scan->idle_checks = *ran ? 0 : scan->idle_checks + 1;
-    /* it stopped: once more, now that it stands still, so that what it waits in is whole and certain */
-    if (scan->idle_checks == 1) scan->stack_due = true;
+    /* it stopped: once more, now that it stands still, so that what it waits in is whole and certain. Unless it stood
+     * already when its stack was read, just after its clock was */
+    if (scan->idle_checks == 1 && used) scan->stack_due = true;
     uint64_t shift =
         scan->idle_checks > EACH_TICK_CHECKS ? scan->idle_checks - EACH_TICK_CHECKS : 0;
     if (shift > RAREST_SHIFT) shift = RAREST_SHIFT;

@@ -28,11 +28,12 @@ enum {
 };
 
 /* Did this tick take the core from a running Ruby thread? By the cpu on which it last got the GVL: threads
- * migrate rarely between two GVL switches. */
+ * migrate rarely between two GVL switches. Ruby 3.1: see infer.c. */
 static void
-count_displaced(struct sdb_scanner *sc, const struct sdb_slot *slot, int cpu)
+count_displaced(struct sdb_scanner *sc, const struct sdb_slot *slot)
 {
-    if (sdb_load_relaxed(&slot->state) == SDB_RUNNING && (int)sdb_load_relaxed(&slot->cpu) == cpu) {
+    if (sdb_load_relaxed(&slot->state) == SDB_RUNNING &&
+        (int)sdb_load_relaxed(&slot->cpu) == sc->cpu) {
         sdb_count(sc, SDB_C_DISPLACED_TICKS, 1);
     }
 }
@@ -41,7 +42,6 @@ static void
 visit_active(struct sdb_scanner *sc)
 {
     uint64_t used = sdb_load_acquire(&sc->threads->live.segments_used);
-    int cpu = sched_getcpu();
     bool any = false;
     for (uint32_t segment = 0; segment < used; segment++) {
         if (!sdb_load_relaxed(&sc->threads->active[segment])) continue;
@@ -52,7 +52,7 @@ visit_active(struct sdb_scanner *sc)
             uint32_t index = segment * SDB_SEGMENT_SLOTS + (uint32_t)__builtin_ctzll(bits);
             bits &= bits - 1;
             struct sdb_slot *slot = sdb_thread_slot(sc->threads, index);
-            if (sc->exact) count_displaced(sc, slot, cpu);
+            if (sc->exact) count_displaced(sc, slot);
             sdb_visit(sc, slot, index);
             any = true;
         }
@@ -95,6 +95,8 @@ visit_inferred(struct sdb_scanner *sc)
     }
     sc->idle_ticks = sc->inferred_ran || sc->inferred_running ? 0 : sc->idle_ticks + 1;
     if (sc->idle_ticks == 0) sc->ran_ns = sc->now_ns;
+    if (sc->beside_ns * 2 >= sc->now_ns - sc->previous_ns) sdb_count(sc, SDB_C_DISPLACED_TICKS, 1);
+    sc->beside_ns = 0;
 }
 
 static void
@@ -119,12 +121,16 @@ sdb_scanner_tick(struct sdb_scanner *sc, uint64_t now_ns)
     sdb_count(sc, SDB_C_THREAD_SAMPLES, sdb_load_relaxed(&sc->threads->live_count));
     if (sdb_pacing_late(&sc->pacing, now_ns)) sdb_count(sc, SDB_C_LATE_TICKS, 1);
     note_gap(sc);
+    bool parked = sdb_load_relaxed(&sc->counters[SDB_C_PARKED]);
     sdb_set_counter(sc, SDB_C_PARKED, 0);
     sdb_ring_writer_tick(sc->writer, now_ns);
     sc->gc_now = !sc->gc_events && sc->during_gc();
 
+    sc->cpu = sched_getcpu();
     visit_active(sc);
     if (!sc->exact) visit_inferred(sc);
+    if (sc->idle_ticks == 0 && !parked && sc->previous_ns)
+        sc->worked_ns += now_ns - sc->previous_ns;
     if (sc->chunk != sdb_ring_writer_chunk(sc->writer) || sc->last_tick) {
         sc->chunk = sdb_ring_writer_chunk(sc->writer);
         sdb_events_repeat(sc);

@@ -62,7 +62,9 @@ struct sdb_scanner {
     uint64_t chunk;
     bool last_tick; /* every thread is written, for what it used up to the end */
     uint64_t idle_ticks;
-    uint64_t ran_ns; /* inferred states: when a tick last found that something ran */
+    uint64_t worked_ns; /* time in which threads of the app ran, since the start */
+    int cpu;            /* that this tick runs on */
+    uint64_t ran_ns;    /* inferred states: when a tick last found that something ran */
     uint64_t flushed_ns, second_ns, memory_ns, asked_ns;
     bool
         ask_soon; /* a thread began or ended, or a second passed: the symbolizer has something to do */
@@ -77,7 +79,9 @@ struct sdb_scanner {
     uint64_t explained_at_ns,
         explained_cpu_ns; /* Ruby 3.1: the app's CPU as last compared; what looks since then found */
     int64_t unexplained_ns; /* ... and what they did not */
-    bool look_at_all;       /* ... so no thread's clock may be taken as standing */
+    uint64_t beside_ns; /* Ruby 3.1: CPU that threads used on this tick's cpu, as far as is known */
+    bool one_cpu;       /* Ruby 3.1: there is no other */
+    bool look_at_all;   /* ... so no thread's clock may be taken as standing */
     bool gc_now;
     uint32_t invalid[64]; /* entries that failed their proof, to be dropped; oldest first */
     uint32_t invalid_count;
@@ -126,6 +130,8 @@ bool sdb_infer_state(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_s
                      struct sdb_state_view *out, bool *ran);
 /* Ruby 3.1: false when the process used no CPU since the last tick but the scanner's own. */
 bool sdb_infer_anything_ran(struct sdb_scanner *sc);
+/* Ruby 3.1, once a second. */
+void sdb_infer_second(struct sdb_scanner *sc);
 /* Ruby 3.1, after the due threads were looked at: whether one that was not must have run. */
 bool sdb_infer_unexplained(struct sdb_scanner *sc);
 void sdb_upkeep_tick(struct sdb_scanner *sc);   /* end of each tick */

@@ -88,6 +88,7 @@ sdb_thread_claim(struct sdb_thread_table *t, uint64_t thread_value, uint64_t th,
     sdb_store_relaxed(&slot->begin_cpu_ns,
                       tid ? sdb_clock_ns(sdb_thread_cpu_clock((uint32_t)tid)) : 0);
     sdb_store_relaxed(&slot->end_cpu_ns, 0);
+    sdb_store_relaxed(&slot->cpu, UINT64_MAX); /* not known */
     sdb_store_relaxed(&slot->name, 0);
     sdb_store_relaxed(&slot->queue, 0);
     sdb_store_relaxed(&slot->span_id, 0);

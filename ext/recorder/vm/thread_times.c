@@ -7,7 +7,10 @@
  * running all the time that it was neither blocked nor waiting. What the kernel took from it meanwhile is the error, at
  * most a window at either end of a span.
  */
+#define _GNU_SOURCE 1 /* as ruby.h has it */
 #include "vm/thread_times.h"
+
+#include <sched.h>
 
 #include "core/clock.h"
 #include "live_table.h"
@@ -51,6 +54,8 @@ sdb_thread_times(struct sdb_slot *slot, uint64_t now_ns)
         .allocations = sdb_allocations_of(slot),
     };
     t.cpu_ns = cpu_ns(slot, t.wait_ns + t.blocked_ns, now_ns);
+    if (!sdb_gvl_exact())
+        sdb_store_relaxed(&slot->cpu, (uint64_t)sched_getcpu()); /* no GVL event tells */
     return t;
 }
 

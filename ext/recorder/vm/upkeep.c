@@ -236,8 +236,11 @@ sdb_upkeep_second(struct sdb_scanner *sc)
     sdb_upkeep_state(sc);
     drop_invalid(sc);
     if (sdb_symbolizer_is_gone()) sdb_store_release(&sc->needs_symbolizer, 1);
-    if (sdb_pacing_govern(&sc->pacing, sc->cpu_ns, sc->counters[SDB_C_DISPLACED_TICKS],
-                          sc->now_ns)) {
+    sdb_infer_second(sc);
+    struct sdb_pacing_use use = {.cpu_ns = sc->cpu_ns,
+                                 .displaced = sc->counters[SDB_C_DISPLACED_TICKS],
+                                 .worked_ns = sc->worked_ns};
+    if (sdb_pacing_govern(&sc->pacing, &use, sc->now_ns)) {
         sdb_ring_writer_interval(sc->writer, sc->pacing.interval_ns);
     }
     sdb_set_counter(sc, SDB_C_EFFECTIVE_INTERVAL_NS, sc->pacing.interval_ns);

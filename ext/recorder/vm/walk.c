@@ -175,6 +175,12 @@ same_frame(const struct sdb_raw_frame *a, const struct sdb_raw_frame *b)
     return a->iseq == b->iseq && a->ep == b->ep && a->self == b->self;
 }
 
+static inline bool
+same_place(const struct sdb_raw_frame *f, const struct sdb_frame *old)
+{
+    return f->iseq == old->iseq && f->ep == old->ep && f->self == old->self;
+}
+
 /* Whether a frame is the one of the last walk. iseq, ep and pc are not enough: one call site may run a C method and
  * then another at the same place of the stack (all of them have iseq 0), or one iseq for objects of two classes. The
  * receiver tells the classes apart, the method entry tells C methods apart. with_pc: false for a top frame whose pc
@@ -183,10 +189,7 @@ static inline bool
 unchanged(const struct sdb_stack *s, const struct sdb_raw_frame *f, const struct sdb_frame *old,
           bool with_pc)
 {
-    if (f->iseq != old->iseq || f->ep != old->ep || f->self != old->self ||
-        (with_pc && f->pc != old->pc)) {
-        return false;
-    }
+    if (!same_place(f, old) || (with_pc && f->pc != old->pc)) return false;
     return !old->me || sdb_frame_method_entry(s, f->ep) == old->me;
 }
 
@@ -241,13 +244,17 @@ collect_again(struct sdb_walker *w, const struct sdb_slot *slot, struct sdb_stac
         if (ep < low) low = ep;
         if (ep > high) high = ep;
     }
-    if (from && scan->frames[from - 1].me && scan->frames[from - 1].ep < low)
-        low = scan->frames[from - 1].ep;
+    const struct sdb_frame *below = from ? &scan->frames[from - 1] : NULL;
+    if (below && below->me && below->ep >= s->low && below->ep < low) low = below->ep;
     if (!copy_stack(w, s, first, low - 16, high + 8)) return first;
     if (from) {
         read_frame(w, s, from - 1, &f);
         const struct sdb_frame *last = &scan->frames[from - 1];
-        if (!unchanged(s, &f, last, false)) return from - 1;
+        /* found unchanged in this very walk: the words of its env on the heap need no second look (see
+         * sdb_frame_words_hold) */
+        bool holds = same_place(&f, last) && (!last->me || !sdb_frame_is_on_stack(s, f.ep) ||
+                                              sdb_frame_method_entry(s, f.ep) == last->me);
+        if (!holds) return from - 1;
         if (from != s->depth && f.pc != last->pc) to = same = from;
     }
     for (uint32_t i = from; i < to && same == to; i++) {
@@ -344,9 +351,11 @@ find_codes(struct sdb_walker *w, const struct sdb_stack *s, uint32_t from, uint3
 {
     for (uint32_t i = from; i < *to; i++) {
         struct sdb_raw_frame *f = &w->raw[i - from];
-        f->entry = 0;
-        if (!f->shown) continue;
-        f->entry = sdb_code_table_find(w->config.codes, f->shown_iseq, f->ment);
+        if (!f->shown) {
+            f->entry = 0;
+            continue;
+        }
+        if (!f->entry) f->entry = sdb_code_table_find(w->config.codes, f->shown_iseq, f->ment);
         if (!f->entry) {
             uint64_t proof = i + 1 == s->depth ? 0 : f->pc; /* the top's may be stale under a JIT */
             f->entry = sdb_code_table_add(w->config.codes, f->shown_iseq, f->ment, proof);
@@ -422,8 +431,7 @@ try_walk(struct sdb_walker *w, const struct sdb_slot *slot, struct sdb_scan *sca
     if (!grow_raw(w, s->depth - *from)) return SDB_WALK_TORN;
     for (uint32_t i = *from; i < s->depth; i++) read_frame(w, s, i, &w->raw[i - *from]);
     w->counters.frames_read += s->depth;
-    *end = *from + sdb_frame_codes(&w->config.layout, w->config.codes, s, scan, *from, w->raw,
-                                   s->depth - *from);
+    *end = *from + sdb_frame_codes(w->config.codes, s, scan, *from, w->raw, s->depth - *from);
     if (!still) {
         sdb_fence_acquire();
         uint32_t same = collect_again(w, slot, s, scan, *from, *end);
