@@ -4,29 +4,19 @@
  *   bounds -> first collect (frames that differ from the last walk, and what their ep shows)
  *   -> code of each -> second collect (all of it again, must be equal) -> proof of new edges
  *   -> publication of new codes under the GC epoch -> commit to the slot's memory.
+ * How a stack is read: stack_copy.c. The second collect and the proof: walk_proof.c.
  */
 #include "vm/walk.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include "core/clock.h"
-#include "core/safe_read.h"
 #include "ring_format.h"
 #include "sdb_atomic.h"
 #include "vm/frame_code.h"
+#include "vm/stack_copy.h"
+#include "vm/walk_impl.h"
 
 enum { VALUE_SLACK = 1024 };
-
-struct sdb_walker {
-    struct sdb_walker_config config; /* immutable */
-    /* owner: scanner */
-    struct sdb_raw_frame *raw; /* of the frames that changed: raw[i - first] */
-    uint8_t *copy, *values;    /* frames and values of a stack that is read safely */
-    size_t copy_bytes, values_bytes;
-    uint32_t raw_capacity;
-    uint64_t random;
-    struct sdb_walk_counters counters;
-};
 
 struct sdb_walker *
 sdb_walker_new(const struct sdb_walker_config *config)
@@ -66,146 +56,6 @@ sdb_walker_memory_bytes(const struct sdb_walker *w)
     return w->copy_bytes + w->values_bytes + w->raw_capacity * sizeof *w->raw;
 }
 
-static inline uint64_t
-word_at(uint64_t address)
-{
-    return sdb_load_relaxed((const uint64_t *)(uintptr_t)address);
-}
-
-/* Where the stack lies now. 0 or a walk result. th is pinned through its Thread, so th->ec and the root ec
- * may be loaded; a fiber's ec may be freed meanwhile and is read safely. */
-static int
-read_bounds(const struct sdb_walker *w, const struct sdb_slot *slot, struct sdb_stack *s)
-{
-    const struct sdb_layout *l = &w->config.layout;
-    s->ec = word_at(slot->th + l->thread_ec);
-    if (!s->ec) return SDB_WALK_NO_STACK;
-    s->root = s->ec == slot->root_ec;
-    uint64_t size;
-    if (s->root) {
-        s->low = word_at(s->ec + l->ec_vm_stack);
-        size = word_at(s->ec + l->ec_vm_stack_size);
-        s->cfp = word_at(s->ec + l->ec_cfp);
-    } else {
-        uint64_t words[3];
-        if (l->ec_vm_stack != 0 || l->ec_vm_stack_size != 8 || l->ec_cfp != 16)
-            return SDB_WALK_UNREADABLE;
-        if (sdb_safe_read(words, s->ec, sizeof words) != 0) return SDB_WALK_NO_STACK;
-        s->low = words[0];
-        size = words[1];
-        s->cfp = words[2];
-    }
-    if (!s->low || !s->cfp || !size) return SDB_WALK_NO_STACK;
-    if ((s->low | s->cfp) & 7 || size < 1024 || size > 1 << 24) return SDB_WALK_TORN;
-    s->high = s->low + 8 * size;
-    if (s->cfp < s->low || s->cfp >= s->high || (s->high - s->cfp) % l->cfp_bytes)
-        return SDB_WALK_TORN;
-    s->depth = (uint32_t)((s->high - s->cfp) / l->cfp_bytes);
-    s->direct = s->root && (w->config.stacks_last || slot->thread_value == w->config.main_thread);
-    return 0;
-}
-
-static bool
-bounds_hold(const struct sdb_walker *w, const struct sdb_slot *slot, const struct sdb_stack *s)
-{
-    struct sdb_stack now;
-    return read_bounds(w, slot, &now) == 0 && now.ec == s->ec && now.cfp == s->cfp &&
-           now.low == s->low;
-}
-
-static bool
-grow_copy(uint8_t **copy, size_t *capacity, size_t bytes)
-{
-    if (bytes <= *capacity) return true;
-    uint8_t *bigger = realloc(*copy, bytes + bytes / 2);
-    if (!bigger) return false;
-    *copy = bigger;
-    *capacity = bytes + bytes / 2;
-    return true;
-}
-
-/* For a stack that may vanish: frames [from, depth) and the values [values_low, values_high) into our copies, with
- * one system call, so that the two are as little apart in time as can be. */
-static bool
-copy_stack(struct sdb_walker *w, struct sdb_stack *s, uint32_t from, uint64_t values_low,
-           uint64_t values_high)
-{
-    if (s->direct) {
-        s->frames_end = s->high;
-        return true;
-    }
-    size_t bytes = (size_t)(s->depth - from) * w->config.layout.cfp_bytes;
-    uint64_t newest = s->high - (uint64_t)s->depth * w->config.layout.cfp_bytes;
-    if (values_low < s->low) values_low = s->low;
-    if (values_high > newest) values_high = newest;
-    size_t value_bytes = values_high > values_low ? values_high - values_low : 0;
-    if (!grow_copy(&w->copy, &w->copy_bytes, bytes) ||
-        !grow_copy(&w->values, &w->values_bytes, value_bytes))
-        return false;
-    struct sdb_safe_piece pieces[] = {
-        {.dst = w->copy, .src = newest, .bytes = bytes},
-        {.dst = w->values, .src = values_low, .bytes = value_bytes},
-    };
-    if (bytes && (sdb_safe_readv(pieces, value_bytes ? 2 : 1) < 1 || pieces[0].err)) return false;
-    /* so that frames_end - cfp_bytes * (i + 1) is frame i, as on the stack itself */
-    s->frames_end = (uint64_t)(uintptr_t)w->copy + (uint64_t)s->depth * w->config.layout.cfp_bytes;
-    bool have_values = value_bytes && !pieces[1].err;
-    s->values = have_values ? w->values : NULL;
-    s->values_low = values_low;
-    s->values_high = values_high;
-    return true;
-}
-
-static inline void
-read_frame(const struct sdb_walker *w, const struct sdb_stack *s, uint32_t i,
-           struct sdb_raw_frame *f)
-{
-    const struct sdb_layout *l = &w->config.layout;
-    uint64_t cfp = s->frames_end - (uint64_t)l->cfp_bytes * (i + 1);
-    f->iseq = word_at(cfp + l->cfp_iseq);
-    f->pc = word_at(cfp + l->cfp_pc);
-    f->ep = word_at(cfp + l->cfp_ep);
-    f->self = word_at(cfp + l->cfp_self);
-    f->jit = word_at(cfp + l->cfp_jit_return);
-}
-
-static inline bool
-same_frame(const struct sdb_raw_frame *a, const struct sdb_raw_frame *b)
-{
-    return a->iseq == b->iseq && a->ep == b->ep && a->self == b->self;
-}
-
-static inline bool
-same_place(const struct sdb_raw_frame *f, const struct sdb_frame *old)
-{
-    return f->iseq == old->iseq && f->ep == old->ep && f->self == old->self;
-}
-
-/* Whether a frame is the one of the last walk. iseq, ep and pc are not enough: one call site may run a C method and
- * then another at the same place of the stack (all of them have iseq 0), or one iseq for objects of two classes. The
- * receiver tells the classes apart, the method entry tells C methods apart. with_pc: false for a top frame whose pc
- * may move on. */
-static inline bool
-unchanged(const struct sdb_stack *s, const struct sdb_raw_frame *f, const struct sdb_frame *old,
-          bool with_pc)
-{
-    if (!same_place(f, old) || (with_pc && f->pc != old->pc)) return false;
-    return !old->me || sdb_frame_method_entry(s, f->ep) == old->me;
-}
-
-/* Index of the first frame that differs from the last walk. */
-static uint32_t
-common_prefix(const struct sdb_walker *w, const struct sdb_stack *s, const struct sdb_scan *scan)
-{
-    uint32_t limit = s->depth < scan->depth ? s->depth : scan->depth, i;
-    for (i = 0; i < limit; i++) {
-        struct sdb_raw_frame f;
-        read_frame(w, s, i, &f);
-        if (!unchanged(s, &f, &scan->frames[i], true)) break;
-    }
-    return i;
-}
-
 static bool
 grow_raw(struct sdb_walker *w, uint32_t n)
 {
@@ -217,109 +67,6 @@ grow_raw(struct sdb_walker *w, uint32_t n)
     w->raw = bigger;
     w->raw_capacity = capacity;
     return true;
-}
-
-/* How many frames are on the stack now and certainly whole: memory above the top still shows the frames that were
- * there before, equal in each collect. 0: it is another stack. */
-static uint32_t
-depth_now(const struct sdb_walker *w, const struct sdb_slot *slot, const struct sdb_stack *s)
-{
-    struct sdb_stack now;
-    if (read_bounds(w, slot, &now) != 0 || now.ec != s->ec || now.low != s->low) return 0;
-    return w->config.drop_top ? now.depth - 1 : now.depth;
-}
-
-/* Reads frames [from, to) again; returns the first index that is no longer as in w->raw (to: none). The
- * top frame's pc may move. Frame from - 1, the last unchanged one, must hold too. */
-static uint32_t
-collect_again(struct sdb_walker *w, const struct sdb_slot *slot, struct sdb_stack *s,
-              const struct sdb_scan *scan, uint32_t from, uint32_t to)
-{
-    struct sdb_raw_frame f;
-    uint32_t first = from ? from - 1 : 0, same = to;
-    uint64_t low = UINT64_MAX, high = 0; /* of the eps that are compared */
-    for (uint32_t i = from; i < to && !s->direct; i++) {
-        uint64_t ep = w->raw[i - from].ep;
-        if (!w->raw[i - from].on_stack) continue;
-        if (ep < low) low = ep;
-        if (ep > high) high = ep;
-    }
-    const struct sdb_frame *below = from ? &scan->frames[from - 1] : NULL;
-    if (below && below->me && below->ep >= s->low && below->ep < low) low = below->ep;
-    if (!copy_stack(w, s, first, low - 16, high + 8)) return first;
-    if (from) {
-        read_frame(w, s, from - 1, &f);
-        const struct sdb_frame *last = &scan->frames[from - 1];
-        /* found unchanged in this very walk: the words of its env on the heap need no second look (see
-         * sdb_frame_words_hold) */
-        bool holds = same_place(&f, last) && (!last->me || !sdb_frame_is_on_stack(s, f.ep) ||
-                                              sdb_frame_method_entry(s, f.ep) == last->me);
-        if (!holds) return from - 1;
-        if (from != s->depth && f.pc != last->pc) to = same = from;
-    }
-    for (uint32_t i = from; i < to && same == to; i++) {
-        const struct sdb_raw_frame *before = &w->raw[i - from];
-        read_frame(w, s, i, &f);
-        if (!same_frame(&f, before) || !sdb_frame_words_hold(s, before)) same = i;
-        /* it moved on, so it stays itself, and what it had called is gone */
-        else if (i + 1 != s->depth && f.pc != before->pc) same = i + 1;
-    }
-    sdb_fence_acquire();
-    uint32_t depth = depth_now(w, slot, s);
-    return same < depth ? same : depth;
-}
-
-static void
-pause_randomly(struct sdb_walker *w)
-{
-    w->random ^= w->random << 13;
-    w->random ^= w->random >> 7;
-    w->random ^= w->random << 17;
-    uint64_t end = sdb_monotonic_ns() + 100 + w->random % 500;
-    while (sdb_monotonic_ns() < end) {}
-}
-
-static inline uint64_t
-edge_of(uint64_t iseq, uint64_t ment, uint64_t pc, const struct sdb_raw_frame *f)
-{
-    return sdb_edge(iseq * 31 + ment, pc, f->shown_iseq, f->ment);
-}
-
-/* Proves the edges of frames [from, to) that were never seen: they must be there once more, a random moment
- * later. Returns the end of what is proven. */
-static uint32_t
-prove_edges(struct sdb_walker *w, const struct sdb_slot *slot, struct sdb_stack *s,
-            const struct sdb_scan *scan, uint32_t from, uint32_t to, bool still)
-{
-    uint64_t iseq = 0, ment = 0, pc = 0;
-    for (uint32_t i = from; i-- > 0;) { /* the caller: the nearest older frame that is shown */
-        if (!scan->frames[i].entry) continue;
-        iseq = scan->frames[i].iseq;
-        ment = scan->frames[i].ment;
-        pc = scan->frames[i].pc;
-        break;
-    }
-    bool waited = still;
-    uint32_t proven = to;
-    for (uint32_t i = from; i < proven; i++) {
-        const struct sdb_raw_frame *f = &w->raw[i - from];
-        if (!f->shown) continue;
-        uint64_t edge = edge_of(iseq, ment, pc, f);
-        if (!sdb_edge_set_has(w->config.edges, edge)) {
-            if (!waited) {
-                pause_randomly(w);
-                uint32_t same = collect_again(w, slot, s, scan, from, to);
-                proven = same > i ? same : i;
-                waited = true;
-                if (proven == i) break;
-            }
-            sdb_edge_set_add(w->config.edges, edge);
-        }
-        iseq = f->shown_iseq;
-        ment = f->ment;
-        pc = f->pc;
-    }
-    return proven;
 }
 
 static bool
@@ -417,7 +164,7 @@ static int
 try_walk(struct sdb_walker *w, const struct sdb_slot *slot, struct sdb_scan *scan, bool still,
          struct sdb_stack *s, uint32_t *from, uint32_t *end)
 {
-    int bad = read_bounds(w, slot, s);
+    int bad = sdb_stack_read_bounds(w, slot, s);
     if (bad) return bad;
     if (w->config.drop_top && !still && s->depth > 1) s->depth--;
     if (s->depth > SDB_MAX_DEPTH) {
@@ -425,23 +172,24 @@ try_walk(struct sdb_walker *w, const struct sdb_slot *slot, struct sdb_scan *sca
         s->truncated = true;
     }
     /* the values up to where they reached last time, and some more; an ep beyond is read by itself */
-    if (!copy_stack(w, s, 0, s->low, s->low + scan->value_bytes + VALUE_SLACK))
+    if (!sdb_stack_copy(w, s, 0, s->low, s->low + scan->value_bytes + VALUE_SLACK))
         return SDB_WALK_NO_STACK;
-    *from = common_prefix(w, s, scan);
+    *from = sdb_stack_common_prefix(w, s, scan);
     if (!grow_raw(w, s->depth - *from)) return SDB_WALK_TORN;
-    for (uint32_t i = *from; i < s->depth; i++) read_frame(w, s, i, &w->raw[i - *from]);
+    for (uint32_t i = *from; i < s->depth; i++) sdb_stack_read_frame(w, s, i, &w->raw[i - *from]);
     w->counters.frames_read += s->depth;
     *end = *from + sdb_frame_codes(w->config.codes, s, scan, *from, w->raw, s->depth - *from);
     if (!still) {
         sdb_fence_acquire();
-        uint32_t same = collect_again(w, slot, s, scan, *from, *end);
+        uint32_t same = sdb_walk_collect_again(w, slot, s, scan, *from, *end);
         if (same < *from) { /* it fell below what was unchanged: that part is certain only so far */
             if (!same) return SDB_WALK_TORN;
             *from = same;
         }
         *end = same;
     }
-    if (*end == s->depth && s->depth < SDB_MAX_DEPTH && !bounds_hold(w, slot, s) && still) {
+    if (*end == s->depth && s->depth < SDB_MAX_DEPTH && !sdb_stack_bounds_hold(w, slot, s) &&
+        still) {
         return SDB_WALK_TORN; /* it was not still after all */
     }
     return 0;
@@ -464,13 +212,13 @@ sdb_walk(struct sdb_walker *w, const struct sdb_slot *slot, struct sdb_scan *sca
         if (result == SDB_WALK_NO_STACK || result == SDB_WALK_UNREADABLE) return result;
         if (result == SDB_WALK_TORN && torn_tries++ < SDB_WALK_TORN_TRIES) tries--;
         if (result == 0 && end == s.depth) {
-            end = prove_edges(w, slot, &s, scan, from, end, still);
+            end = sdb_walk_prove_edges(w, slot, &s, scan, from, end, still);
             if (end == s.depth) break;
         }
     }
     if (result != 0) return SDB_WALK_TORN;
     bool torn = end < s.depth || (w->config.drop_top && !still);
-    if (torn && end < s.depth) end = prove_edges(w, slot, &s, scan, from, end, still);
+    if (torn && end < s.depth) end = sdb_walk_prove_edges(w, slot, &s, scan, from, end, still);
     uint32_t proven = end;
     if (!find_codes(w, &s, from, &end, stamp)) {
         sdb_code_table_retract(w->config.codes);
@@ -487,13 +235,13 @@ bool
 sdb_walk_moved(struct sdb_walker *w, const struct sdb_slot *slot, const struct sdb_scan *scan)
 {
     struct sdb_stack s = {0};
-    if (read_bounds(w, slot, &s) != 0) return false;
+    if (sdb_stack_read_bounds(w, slot, &s) != 0) return false;
     if (s.depth != scan->depth) return true;
-    if (!s.depth || !copy_stack(w, &s, s.depth - 1, 0, 0)) return false;
+    if (!s.depth || !sdb_stack_copy(w, &s, s.depth - 1, 0, 0)) return false;
     struct sdb_raw_frame f;
-    read_frame(w, &s, s.depth - 1, &f);
+    sdb_stack_read_frame(w, &s, s.depth - 1, &f);
     const struct sdb_frame *old = &scan->frames[s.depth - 1];
-    return !unchanged(&s, &f, old, old->pc != 0);
+    return !sdb_stack_unchanged(&s, &f, old, old->pc != 0);
 }
 
 uint64_t
