@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * events.c - see events.h. Everything here tolerates lost events: an end without begin, a switch to a span nobody
- * knows.
+ * knows. What a record holds: event_records.c.
  *
  * Runs on: scanner thread, no GVL, but for sdb_events_push and _abandon
  */
@@ -12,7 +12,7 @@
 #include "core/event_queue.h"
 #include "core/open_spans.h"
 #include "sdb_atomic.h"
-#include "varint.h"
+#include "vm/event_records.h"
 #include "vm/gvl.h"
 #include "vm/recorder.h"
 #include "vm/scanner.h"
@@ -21,7 +21,6 @@ enum {
     LATE_MAX = 64, /* ends kept because their begin lies in a queue not drained yet */
     LATE_TICKS = 3,
     REPEAT_MAX_BYTES = 256 * 1024, /* a quarter of a chunk; spans beyond are not repeated */
-    RECORD_MAX_BYTES = 12 * 1024,
 };
 
 struct late_end {
@@ -117,138 +116,6 @@ work_of(struct sdb_events *e, const struct sdb_slot *slot)
     return w;
 }
 
-static uint64_t
-rel_ns(const struct sdb_scanner *sc, uint64_t at_ns)
-{
-    return at_ns > sc->start_ns ? at_ns - sc->start_ns : 0;
-}
-
-/* ---- encoding: a payload's parts, taken in order and never beyond its end ---- */
-
-struct parts {
-    const uint8_t *at, *end;
-};
-
-static const char *
-take(struct parts *p, size_t bytes)
-{
-    if (bytes > (size_t)(p->end - p->at)) {
-        p->at = p->end;
-        return NULL;
-    }
-    const char *text = (const char *)p->at;
-    p->at += bytes;
-    return text;
-}
-
-static uint8_t *
-put_string(struct sdb_scanner *sc, uint8_t *to, struct parts *p, size_t bytes)
-{
-    const char *text = take(p, bytes);
-    return sdb_varint_put(to, text && bytes ? sdb_ring_writer_string(sc->writer, text, bytes) : 0);
-}
-
-static uint8_t *
-put_bytes(uint8_t *to, struct parts *p, size_t bytes)
-{
-    const char *text = take(p, bytes);
-    if (!text) bytes = 0;
-    to = sdb_varint_put(to, bytes);
-    if (bytes) memcpy(to, text, bytes);
-    return to + bytes;
-}
-
-static uint8_t *
-put_tags(struct sdb_scanner *sc, uint8_t *to, struct parts *p, uint32_t count)
-{
-    uint64_t ids[2 * SDB_EVENT_TAGS_MAX];
-    uint32_t n = 0;
-    while (n < count && n < SDB_EVENT_TAGS_MAX) {
-        uint16_t lengths[2];
-        const char *head = take(p, sizeof lengths);
-        if (!head) break;
-        memcpy(lengths, head, sizeof lengths);
-        const char *key = take(p, lengths[0]), *value = take(p, lengths[1]);
-        if (!key || !value) break;
-        ids[2 * n] = sdb_ring_writer_string(sc->writer, key, lengths[0]);
-        ids[2 * n + 1] = sdb_ring_writer_string(sc->writer, value, lengths[1]);
-        n++;
-    }
-    to = sdb_varint_put(to, n);
-    for (uint32_t i = 0; i < 2 * n; i++) to = sdb_varint_put(to, ids[i]);
-    return to;
-}
-
-static void
-write_begin(struct sdb_scanner *sc, uint64_t serial, uint64_t at_ns, const uint8_t *payload,
-            uint32_t bytes)
-{
-    struct sdb_begin_event b;
-    uint8_t record[RECORD_MAX_BYTES], *to = record;
-    struct parts p = {payload + sizeof b, payload + bytes};
-    memcpy(&b, payload, sizeof b);
-    to = sdb_varint_put(to, serial);
-    to = sdb_varint_put(to, b.id);
-    to = sdb_varint_put(to, b.parent);
-    to = sdb_varint_put(to, rel_ns(sc, at_ns));
-    to = put_string(sc, to, &p, b.kind_bytes);
-    to = put_string(sc, to, &p, b.name_bytes);
-    to = put_bytes(to, &p, b.request_bytes);
-    to = put_bytes(to, &p, b.trace_bytes);
-    to = put_tags(sc, to, &p, b.tag_count);
-    sdb_ring_writer_sized(sc->writer, SDB_R_SPAN_BEGIN, record, (size_t)(to - record));
-}
-
-static void
-write_end(struct sdb_scanner *sc, uint64_t at_ns, const uint8_t *payload, uint32_t bytes)
-{
-    struct sdb_end_event end;
-    uint8_t record[RECORD_MAX_BYTES], *to = record;
-    struct parts p = {payload + sizeof end, payload + bytes};
-    memcpy(&end, payload, sizeof end);
-    const uint8_t *trace = payload + sizeof end + end.name_bytes;
-    to = sdb_varint_put(to, end.id);
-    to = sdb_varint_put(to, rel_ns(sc, at_ns));
-    to = put_string(sc, to, &p, end.name_bytes);
-    to = sdb_varint_put(to, end.status);
-    to = sdb_varint_put(to, end.cpu_ns);
-    to = sdb_varint_put(to, end.wait_ns);
-    to = sdb_varint_put(to, end.blocked_ns);
-    to = sdb_varint_put(to, end.gc_ns);
-    to = sdb_varint_put(to, end.allocations);
-    take(&p, end.trace_bytes);
-    to = put_tags(sc, to, &p, end.tag_count);
-    if (end.trace_bytes) {
-        struct parts rest = {trace, payload + bytes};
-        to = put_bytes(to, &rest, end.trace_bytes);
-    }
-    sdb_ring_writer_sized(sc->writer, SDB_R_SPAN_END, record, (size_t)(to - record));
-}
-
-static void
-write_switch(struct sdb_scanner *sc, uint64_t serial, uint64_t span, uint64_t at_ns)
-{
-    uint8_t record[3 * SDB_VARINT_MAX], *to = record;
-    to = sdb_varint_put(to, serial);
-    to = sdb_varint_put(to, span);
-    to = sdb_varint_put(to, rel_ns(sc, at_ns));
-    sdb_ring_writer_sized(sc->writer, SDB_R_SPAN_SWITCH, record, (size_t)(to - record));
-}
-
-static void
-write_tags(struct sdb_scanner *sc, uint64_t serial, uint64_t at_ns, const uint8_t *payload,
-           uint32_t bytes)
-{
-    struct sdb_tags_event tags;
-    uint8_t record[RECORD_MAX_BYTES], *to = record;
-    struct parts p = {payload + sizeof tags, payload + bytes};
-    memcpy(&tags, payload, sizeof tags);
-    to = sdb_varint_put(to, serial);
-    to = sdb_varint_put(to, rel_ns(sc, at_ns));
-    to = put_tags(sc, to, &p, tags.tag_count);
-    sdb_ring_writer_sized(sc->writer, SDB_R_TAGS, record, (size_t)(to - record));
-}
-
 /* ---- the start of a chunk ---- */
 
 void
@@ -262,7 +129,7 @@ sdb_events_repeat(struct sdb_scanner *sc)
     for (size_t i = 0; i < sdb_open_spans_count(e->open) && written < REPEAT_MAX_BYTES; i++) {
         const struct sdb_open_span *s = sdb_open_spans_at(e->open, i);
         sdb_visit_thread(sc, sdb_thread_slot(sc->threads, s->slot), s->serial);
-        write_begin(sc, s->serial, s->at_ns, s->payload, s->bytes);
+        sdb_event_write_begin(sc, s->serial, s->at_ns, s->payload, s->bytes);
         written += s->bytes + 128;
     }
     for (uint32_t i = 0; i < e->work_room && written < REPEAT_MAX_BYTES; i++) {
@@ -271,8 +138,8 @@ sdb_events_repeat(struct sdb_scanner *sc)
         sdb_visit_thread(sc, sdb_thread_slot(sc->threads, i), w->serial);
         uint64_t span =
             sdb_open_spans_find(e->open, w->span) ? w->span : 0; /* maybe another thread ended it */
-        write_switch(sc, w->serial, span, sc->now_ns);
-        if (w->tags_bytes) write_tags(sc, w->serial, sc->now_ns, w->tags, w->tags_bytes);
+        sdb_event_write_switch(sc, w->serial, span, sc->now_ns);
+        if (w->tags_bytes) sdb_event_write_tags(sc, w->serial, sc->now_ns, w->tags, w->tags_bytes);
         written += w->tags_bytes + 128;
     }
 }
@@ -303,7 +170,7 @@ take_begin(struct sdb_scanner *sc, struct sdb_slot *slot, struct work *w,
         .payload = (uint8_t *)(uintptr_t)event->payload,
     };
     if (!sdb_open_spans_add(sc->events->open, &span)) sdb_count(sc, SDB_C_LOST_QUEUE_FULL, 1);
-    write_begin(sc, span.serial, event->at_ns, event->payload, event->bytes);
+    sdb_event_write_begin(sc, span.serial, event->at_ns, event->payload, event->bytes);
     w->span = b.id;
     w->span_ns = event->at_ns;
 }
@@ -314,7 +181,7 @@ end_span(struct sdb_scanner *sc, uint64_t at_ns, const uint8_t *payload, uint32_
     struct sdb_end_event end;
     memcpy(&end, payload, sizeof end);
     if (!sdb_open_spans_remove(sc->events->open, end.id)) return false;
-    write_end(sc, at_ns, payload, bytes);
+    sdb_event_write_end(sc, at_ns, payload, bytes);
     return true;
 }
 
@@ -343,7 +210,8 @@ take_tags(struct sdb_scanner *sc, struct sdb_slot *slot, struct work *w,
 {
     struct sdb_tags_event tags;
     memcpy(&tags, event->payload, sizeof tags);
-    write_tags(sc, sdb_load_relaxed(&slot->serial), event->at_ns, event->payload, event->bytes);
+    sdb_event_write_tags(sc, sdb_load_relaxed(&slot->serial), event->at_ns, event->payload,
+                         event->bytes);
     w->tags_bytes = 0;
     w->tags_ns = event->at_ns;
     if (!tags.tag_count) return;
@@ -363,19 +231,9 @@ take_switch(struct sdb_scanner *sc, struct sdb_slot *slot, struct work *w,
 {
     struct sdb_switch_event to;
     memcpy(&to, event->payload, sizeof to);
-    write_switch(sc, sdb_load_relaxed(&slot->serial), to.id, event->at_ns);
+    sdb_event_write_switch(sc, sdb_load_relaxed(&slot->serial), to.id, event->at_ns);
     w->span = to.id;
     w->span_ns = event->at_ns;
-}
-
-static void
-take_mark(struct sdb_scanner *sc, const struct sdb_event *event)
-{
-    uint8_t record[SDB_VARINT_MAX + SDB_EVENT_TEXT_MAX],
-        *to = sdb_varint_put(record, rel_ns(sc, event->at_ns));
-    size_t bytes = event->bytes < SDB_EVENT_TEXT_MAX ? event->bytes : SDB_EVENT_TEXT_MAX;
-    memcpy(to, event->payload, bytes);
-    sdb_ring_writer_sized(sc->writer, SDB_R_MARK, record, (size_t)(to - record) + bytes);
 }
 
 uint64_t
@@ -403,7 +261,7 @@ sdb_events_drain(struct sdb_scanner *sc, struct sdb_slot *slot)
             take_tags(sc, slot, w, &event);
             break;
         case SDB_E_MARK:
-            take_mark(sc, &event);
+            sdb_event_write_mark(sc, event.at_ns, event.payload, event.bytes);
             break;
         }
         sdb_count(sc, SDB_C_EVENTS, 1);
