@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * symbolizer.c - see symbolizer.h.
+ * symbolizer.c - see symbolizer.h. The life of its thread; what it does in a turn: symbolizer_work.c.
  *
  * One more Ruby thread must not change what a program does. Two things could: somebody joins every thread of
  * Thread.list and so waits for ours for ever; and the VM's deadlock check, which counts a parked thread as
@@ -17,44 +17,27 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <ruby/thread.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "core/clock.h"
-#include "core/event_queue.h"
 #include "sdb_atomic.h"
 #include "vm/gc.h"
 #include "vm/gvl.h"
-#include "vm/symbols.h"
+#include "vm/symbolizer_work.h"
 
-enum {
-    BATCH_NS = 200000,
-    BATCH_MAX_NS = 5000000,
-    BATCH_PART =
-        20, /* who had to wait 100 ms for the GVL takes it for 5 ms if there is so much to do */
-    JOINERS_MAX = 16,
-    INEXACT_NS = 50000000
-};
+enum { JOINERS_MAX = 16, INEXACT_NS = 50000000 };
 
 static struct {
-    /* immutable while alive */
-    struct sdb_code_table *codes;
-    struct sdb_thread_table *threads;
-    const struct sdb_layout *layout;
+    struct sdb_thread_table *threads; /* immutable while alive */
     /* guarded by the GVL */
     VALUE thread;
     VALUE joiners
         [JOINERS_MAX]; /* who sat in join when the present thread began; compared, never followed */
     int joiner_count;
-    struct sdb_young current; /* being named, for rb_protect */
-    struct sdb_named *made;
-    uint64_t ready_ns; /* own thread: since when it wants the GVL */
     /* shared: atomic */
     uint64_t asked; /* SDB_ASK_* bits; the futex is its low half */
-    uint64_t tid, alive, passes_begun, passes_ended;
-    uint64_t stop, interrupted, gvl_ns, memory_bytes;
-    uint64_t gc_figures[4]; /* struct sdb_gc_figures */
+    uint64_t tid, alive, stop, interrupted;
 } sym = {.thread = Qnil};
 
 static void
@@ -67,24 +50,6 @@ void
 sdb_symbolizer_ask(uint64_t what)
 {
     if ((sdb_or_seq_cst(&sym.asked, what) & what) != what) wake();
-}
-
-uint64_t
-sdb_symbolizer_gvl_ns(void)
-{
-    return sdb_load_relaxed(&sym.gvl_ns);
-}
-
-uint64_t
-sdb_symbolizer_passes_begun(void)
-{
-    return sdb_load_acquire(&sym.passes_begun);
-}
-
-uint64_t
-sdb_symbolizer_passes_ended(void)
-{
-    return sdb_load_acquire(&sym.passes_ended);
 }
 
 bool
@@ -100,155 +65,6 @@ sdb_symbolizer_cpu_ns(void)
     return tid ? sdb_clock_ns(sdb_thread_cpu_clock((uint32_t)tid)) : 0;
 }
 
-uint64_t
-sdb_symbolizer_memory_bytes(void)
-{
-    return sdb_load_relaxed(&sym.memory_bytes);
-}
-
-static VALUE
-make_protected(VALUE unused)
-{
-    (void)unused;
-    sym.made = sdb_symbol_make(sym.layout, &sym.current);
-    return Qnil;
-}
-
-/* Names the oldest young code. False when there is none or no memory. */
-static bool
-name_one(void)
-{
-    if (!sdb_code_table_young_peek(sym.codes, &sym.current)) return false;
-    int raised = 0;
-    sym.made = NULL;
-    rb_protect(make_protected, Qnil, &raised);
-    if (raised) {
-        rb_set_errinfo(Qnil);
-        /* a class whose name raises: keep the code without one, never ask again */
-        static const struct sdb_symbol nameless = {
-            .kind = SDB_CODE_INVALID, .name = "", .path = "", .class_name = ""};
-        sym.made = calloc(1, sizeof *sym.made);
-        if (sym.made)
-            *sym.made = (struct sdb_named){.symbol = nameless, .memory_bytes = sizeof *sym.made};
-    }
-    if (!sym.made) return false;
-    VALUE iseq = 0, ment = 0;
-    if (sym.made->symbol.kind != SDB_CODE_INVALID) {
-        iseq = (VALUE)sym.current.iseq;
-        ment = (VALUE)(sym.current.ment & ~(uint64_t)SDB_CODE_BMETHOD);
-    }
-    sym.made->pin = sdb_gc_pin(iseq, ment);
-    if (sym.made->pin == UINT32_MAX) {
-        free(sym.made);
-        return false;
-    }
-    sdb_add_relaxed(&sym.memory_bytes, sym.made->memory_bytes);
-    sdb_code_table_young_named(sym.codes, sym.made);
-    return true;
-}
-
-static void
-name_thread(struct sdb_slot *slot)
-{
-    VALUE thread = (VALUE)sdb_load_relaxed(&slot->thread_value);
-    VALUE name = rb_funcall(thread, rb_intern("name"), 0);
-    if (!RB_TYPE_P(name, T_STRING)) return;
-    sdb_thread_set_name(sym.threads, slot, RSTRING_PTR(name), (size_t)RSTRING_LEN(name));
-}
-
-static void
-read_gc_figures(void)
-{
-    static const char *const keys[] = {"count", "heap_live_slots", "malloc_increase_bytes",
-                                       "oldmalloc_increase_bytes"};
-    for (int i = 0; i < 4; i++) {
-        sdb_store_relaxed(&sym.gc_figures[i], (uint64_t)rb_gc_stat(ID2SYM(rb_intern(keys[i]))));
-    }
-}
-
-void
-sdb_symbolizer_gc_figures(struct sdb_gc_figures *out)
-{
-    *out = (struct sdb_gc_figures){
-        .count = sdb_load_relaxed(&sym.gc_figures[0]),
-        .heap_live_slots = sdb_load_relaxed(&sym.gc_figures[1]),
-        .malloc_increase_bytes = sdb_load_relaxed(&sym.gc_figures[2]),
-        .oldmalloc_increase_bytes = sdb_load_relaxed(&sym.gc_figures[3]),
-    };
-}
-
-static VALUE
-housekeeping(VALUE unused)
-{
-    (void)unused;
-    read_gc_figures();
-    uint64_t pass = sdb_load_relaxed(&sym.passes_begun) + 1;
-    sdb_store_release(&sym.passes_begun, pass); /* pairs with visit.c:name_is_final */
-    struct sdb_named *gone;
-    while ((gone = sdb_code_table_take_evicted(sym.codes))) {
-        sdb_gc_unpin(gone->pin);
-        sdb_add_relaxed(&sym.memory_bytes, -(uint64_t)gone->memory_bytes);
-        free(gone);
-    }
-    uint64_t used = sdb_load_acquire(&sym.threads->live.segments_used);
-    for (uint32_t i = 0; i < used * SDB_SEGMENT_SLOTS; i++) {
-        struct sdb_slot *slot = sdb_thread_slot(sym.threads, i);
-        uint64_t life = sdb_load_acquire(&slot->life);
-        if (life == SDB_SLOT_LIVE || life == SDB_SLOT_DEAD) name_thread(slot);
-        if (life != SDB_SLOT_RETIRED) continue;
-        free((void *)(uintptr_t)sdb_load_relaxed(&slot->name));
-        sdb_store_relaxed(&slot->name, 0);
-        sdb_event_queue_free((struct sdb_event_queue *)(uintptr_t)sdb_load_relaxed(&slot->queue));
-        sdb_store_relaxed(&slot->queue, 0);
-        sdb_store_relaxed(&slot->context, 0);
-        sdb_store_relaxed(&slot->thread_value, 0);
-        sdb_store_release(&slot->life, SDB_SLOT_FREE); /* unpinned: gc.c marks no FREE slot */
-    }
-    sdb_store_release(&sym.passes_ended, pass);
-    return Qnil;
-}
-
-/* How long a turn may be. Beside a thread that computes, turns are a time slice (100 ms) apart: 0.2 ms each
- * would leave a program that starts without names for many seconds. */
-static uint64_t
-turn_ns(uint64_t now)
-{
-    uint64_t part = (now - sym.ready_ns) / BATCH_PART;
-    if (part < BATCH_NS) return BATCH_NS;
-    return part < BATCH_MAX_NS ? part : BATCH_MAX_NS;
-}
-
-static bool
-work_turn(void)
-{
-    uint64_t begin = sdb_monotonic_ns(), now = begin, budget = turn_ns(begin);
-    bool more = true;
-    while (more && now - begin < budget) {
-        more = name_one();
-        now = sdb_monotonic_ns();
-    }
-    if (!more) {
-        int raised = 0;
-        rb_protect(housekeeping, Qnil, &raised);
-        if (raised) rb_set_errinfo(Qnil);
-    }
-    now = sdb_monotonic_ns();
-    sdb_add_relaxed(&sym.gvl_ns, now - begin);
-    sym.ready_ns = now;
-    return more;
-}
-
-void
-sdb_symbolizer_run_here_for(struct sdb_code_table *codes, struct sdb_thread_table *threads,
-                            const struct sdb_layout *layout)
-{
-    sym.codes = codes;
-    sym.threads = threads;
-    sym.layout = layout;
-    sym.ready_ns = sdb_monotonic_ns();
-    while (work_turn()) {}
-}
-
 static void *
 wait_for_work(void *unused)
 {
@@ -257,7 +73,7 @@ wait_for_work(void *unused)
            !sdb_load_acquire(&sym.interrupted)) {
         syscall(SYS_futex, &sym.asked, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
     }
-    sym.ready_ns = sdb_monotonic_ns();
+    sdb_symbolizer_work_due();
     return NULL;
 }
 
@@ -392,7 +208,8 @@ symbolizer_loop(VALUE self)
         if (sym.thread != self) break; /* another took our place */
         uint64_t asked = sdb_exchange_acq_rel(&sym.asked, 0);
         if (sdb_load_acquire(&sym.stop)) break;
-        while (work_turn()) rb_thread_schedule(); /* whoever waits for the GVL goes first */
+        while (sdb_symbolizer_work_turn())
+            rb_thread_schedule(); /* whoever waits for the GVL goes first */
         if ((asked & SDB_ASK_IDLE) && stand_aside()) break;
     }
     return Qnil;
@@ -423,9 +240,8 @@ void
 sdb_symbolizer_start(struct sdb_code_table *codes, struct sdb_thread_table *threads,
                      const struct sdb_layout *layout)
 {
-    sym.codes = codes;
+    sdb_symbolizer_work_on(codes, threads, layout);
     sym.threads = threads;
-    sym.layout = layout;
     sdb_store_release(&sym.stop, 0);
     if (sdb_symbolizer_alive()) return;
     sym.joiner_count = 0;

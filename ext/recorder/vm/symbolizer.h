@@ -2,6 +2,8 @@
  *
  * symbolizer.h - the one Ruby thread that names what the scanner met. Parked without the GVL; takes it in
  * small turns, only for codes and threads never seen before.
+ *
+ * Files: symbolizer.c the life of the thread; symbolizer_work.c what it does in a turn.
  */
 #ifndef SDB_SYMBOLIZER_H
 #define SDB_SYMBOLIZER_H

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * symbolizer_work.c - what the symbolizer does when it has the GVL, in turns: names codes and threads, frees evicted
+ * codes and the slots of threads that are gone. When, and on which thread: symbolizer.c.
+ *
+ * Runs on: symbolizer, GVL, but for _work_due and the figures that others ask for
+ */
+#include "vm/symbolizer_work.h"
+
+#include <stdlib.h>
+#include "core/clock.h"
+#include "core/event_queue.h"
+#include "sdb_atomic.h"
+#include "vm/gc.h"
+#include "vm/symbolizer.h"
+#include "vm/symbols.h"
+
+enum {
+    BATCH_NS = 200000,
+    BATCH_MAX_NS = 5000000,
+    BATCH_PART =
+        20, /* who had to wait 100 ms for the GVL takes it for 5 ms if there is so much to do */
+};
+
+static struct {
+    /* immutable while the symbolizer is alive */
+    struct sdb_code_table *codes;
+    struct sdb_thread_table *threads;
+    const struct sdb_layout *layout;
+    /* guarded by the GVL */
+    struct sdb_young current; /* being named, for rb_protect */
+    struct sdb_named *made;
+    uint64_t ready_ns; /* own thread: since when it wants the GVL */
+    /* shared: atomic */
+    uint64_t passes_begun, passes_ended, gvl_ns, memory_bytes;
+    uint64_t gc_figures[4]; /* struct sdb_gc_figures */
+} work;
+
+uint64_t
+sdb_symbolizer_gvl_ns(void)
+{
+    return sdb_load_relaxed(&work.gvl_ns);
+}
+
+uint64_t
+sdb_symbolizer_passes_begun(void)
+{
+    return sdb_load_acquire(&work.passes_begun);
+}
+
+uint64_t
+sdb_symbolizer_passes_ended(void)
+{
+    return sdb_load_acquire(&work.passes_ended);
+}
+
+uint64_t
+sdb_symbolizer_memory_bytes(void)
+{
+    return sdb_load_relaxed(&work.memory_bytes);
+}
+
+static VALUE
+make_protected(VALUE unused)
+{
+    (void)unused;
+    work.made = sdb_symbol_make(work.layout, &work.current);
+    return Qnil;
+}
+
+/* Names the oldest young code. False when there is none or no memory. */
+static bool
+name_one(void)
+{
+    if (!sdb_code_table_young_peek(work.codes, &work.current)) return false;
+    int raised = 0;
+    work.made = NULL;
+    rb_protect(make_protected, Qnil, &raised);
+    if (raised) {
+        rb_set_errinfo(Qnil);
+        /* a class whose name raises: keep the code without one, never ask again */
+        static const struct sdb_symbol nameless = {
+            .kind = SDB_CODE_INVALID, .name = "", .path = "", .class_name = ""};
+        work.made = calloc(1, sizeof *work.made);
+        if (work.made)
+            *work.made = (struct sdb_named){.symbol = nameless, .memory_bytes = sizeof *work.made};
+    }
+    if (!work.made) return false;
+    VALUE iseq = 0, ment = 0;
+    if (work.made->symbol.kind != SDB_CODE_INVALID) {
+        iseq = (VALUE)work.current.iseq;
+        ment = (VALUE)(work.current.ment & ~(uint64_t)SDB_CODE_BMETHOD);
+    }
+    work.made->pin = sdb_gc_pin(iseq, ment);
+    if (work.made->pin == UINT32_MAX) {
+        free(work.made);
+        return false;
+    }
+    sdb_add_relaxed(&work.memory_bytes, work.made->memory_bytes);
+    sdb_code_table_young_named(work.codes, work.made);
+    return true;
+}
+
+static void
+name_thread(struct sdb_slot *slot)
+{
+    VALUE thread = (VALUE)sdb_load_relaxed(&slot->thread_value);
+    VALUE name = rb_funcall(thread, rb_intern("name"), 0);
+    if (!RB_TYPE_P(name, T_STRING)) return;
+    sdb_thread_set_name(work.threads, slot, RSTRING_PTR(name), (size_t)RSTRING_LEN(name));
+}
+
+static void
+read_gc_figures(void)
+{
+    static const char *const keys[] = {"count", "heap_live_slots", "malloc_increase_bytes",
+                                       "oldmalloc_increase_bytes"};
+    for (int i = 0; i < 4; i++) {
+        sdb_store_relaxed(&work.gc_figures[i], (uint64_t)rb_gc_stat(ID2SYM(rb_intern(keys[i]))));
+    }
+}
+
+void
+sdb_symbolizer_gc_figures(struct sdb_gc_figures *out)
+{
+    *out = (struct sdb_gc_figures){
+        .count = sdb_load_relaxed(&work.gc_figures[0]),
+        .heap_live_slots = sdb_load_relaxed(&work.gc_figures[1]),
+        .malloc_increase_bytes = sdb_load_relaxed(&work.gc_figures[2]),
+        .oldmalloc_increase_bytes = sdb_load_relaxed(&work.gc_figures[3]),
+    };
+}
+
+static VALUE
+housekeeping(VALUE unused)
+{
+    (void)unused;
+    read_gc_figures();
+    uint64_t pass = sdb_load_relaxed(&work.passes_begun) + 1;
+    sdb_store_release(&work.passes_begun, pass); /* pairs with visit.c:name_is_final */
+    struct sdb_named *gone;
+    while ((gone = sdb_code_table_take_evicted(work.codes))) {
+        sdb_gc_unpin(gone->pin);
+        sdb_add_relaxed(&work.memory_bytes, -(uint64_t)gone->memory_bytes);
+        free(gone);
+    }
+    uint64_t used = sdb_load_acquire(&work.threads->live.segments_used);
+    for (uint32_t i = 0; i < used * SDB_SEGMENT_SLOTS; i++) {
+        struct sdb_slot *slot = sdb_thread_slot(work.threads, i);
+        uint64_t life = sdb_load_acquire(&slot->life);
+        if (life == SDB_SLOT_LIVE || life == SDB_SLOT_DEAD) name_thread(slot);
+        if (life != SDB_SLOT_RETIRED) continue;
+        free((void *)(uintptr_t)sdb_load_relaxed(&slot->name));
+        sdb_store_relaxed(&slot->name, 0);
+        sdb_event_queue_free((struct sdb_event_queue *)(uintptr_t)sdb_load_relaxed(&slot->queue));
+        sdb_store_relaxed(&slot->queue, 0);
+        sdb_store_relaxed(&slot->context, 0);
+        sdb_store_relaxed(&slot->thread_value, 0);
+        sdb_store_release(&slot->life, SDB_SLOT_FREE); /* unpinned: gc.c marks no FREE slot */
+    }
+    sdb_store_release(&work.passes_ended, pass);
+    return Qnil;
+}
+
+void
+sdb_symbolizer_work_on(struct sdb_code_table *codes, struct sdb_thread_table *threads,
+                       const struct sdb_layout *layout)
+{
+    work.codes = codes;
+    work.threads = threads;
+    work.layout = layout;
+}
+
+void
+sdb_symbolizer_work_due(void)
+{
+    work.ready_ns = sdb_monotonic_ns();
+}
+
+/* How long a turn may be. Beside a thread that computes, turns are a time slice (100 ms) apart: 0.2 ms each
+ * would leave a program that starts without names for many seconds. */
+static uint64_t
+turn_ns(uint64_t now)
+{
+    uint64_t part = (now - work.ready_ns) / BATCH_PART;
+    if (part < BATCH_NS) return BATCH_NS;
+    return part < BATCH_MAX_NS ? part : BATCH_MAX_NS;
+}
+
+bool
+sdb_symbolizer_work_turn(void)
+{
+    uint64_t begin = sdb_monotonic_ns(), now = begin, budget = turn_ns(begin);
+    bool more = true;
+    while (more && now - begin < budget) {
+        more = name_one();
+        now = sdb_monotonic_ns();
+    }
+    if (!more) {
+        int raised = 0;
+        rb_protect(housekeeping, Qnil, &raised);
+        if (raised) rb_set_errinfo(Qnil);
+    }
+    now = sdb_monotonic_ns();
+    sdb_add_relaxed(&work.gvl_ns, now - begin);
+    work.ready_ns = now;
+    return more;
+}
+
+void
+sdb_symbolizer_run_here_for(struct sdb_code_table *codes, struct sdb_thread_table *threads,
+                            const struct sdb_layout *layout)
+{
+    sdb_symbolizer_work_on(codes, threads, layout);
+    sdb_symbolizer_work_due();
+    while (sdb_symbolizer_work_turn()) {}
+}

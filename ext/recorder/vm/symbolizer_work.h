@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * symbolizer_work.h - one turn of the symbolizer's work, for symbolizer.c, which says when. Nobody else includes it.
+ */
+#ifndef SDB_SYMBOLIZER_WORK_H
+#define SDB_SYMBOLIZER_WORK_H
+
+#include <stdbool.h>
+#include "core/code_table.h"
+#include "vm/layout.h"
+#include "vm/thread_table.h"
+
+/* Whose codes and threads are named from now on. Runs on: any Ruby thread, GVL. */
+void sdb_symbolizer_work_on(struct sdb_code_table *codes, struct sdb_thread_table *threads,
+                            const struct sdb_layout *layout);
+/* From now on the GVL is wanted: the longer it takes to get it, the longer the turn. Runs on: the thread of the next
+ * turn, with or without the GVL. */
+void sdb_symbolizer_work_due(void);
+/* One turn. True: there is more to do. Runs on: symbolizer, or the caller of _run_here_for; GVL. */
+bool sdb_symbolizer_work_turn(void);
+
+#endif
