@@ -9,12 +9,15 @@ BENCHES = {
   "cost" => "What the scanner costs: own CPU, what the app loses, GVL time, bytes a sample, an idle process"
 }.freeze
 
+# What stands after -- on the command line is for the measurement: rake would take its values for tasks.
+BENCH_OPTIONS = ARGV.include?("--") ? ARGV.drop(ARGV.index("--") + 1) : []
+Rake.application.top_level_tasks.reject! { |task| BENCH_OPTIONS.include?(task) }
+
 namespace :bench do
   BENCHES.each do |name, about|
     desc "#{about} (options after --, as in: rake bench:#{name} -- --help)"
     task name => :compile do
-      options = ARGV.include?("--") ? ARGV.drop(ARGV.index("--") + 1) : []
-      ruby "-Ilib", "test/bench/#{name}.rb", *options
+      ruby "-Ilib", "test/bench/#{name}.rb", *BENCH_OPTIONS
     end
   end
 end

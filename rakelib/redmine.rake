@@ -20,7 +20,6 @@ desc "What a recording costs Redmine under load (as bench:overhead; after test:r
 task "bench:overhead_redmine" do
   chroot = RubyChroot.new("redmine").prepare
   chroot.bring_tree
-  options = ARGV.include?("--") ? ARGV.drop(ARGV.index("--") + 1) : []
-  ok = chroot.run(REDMINE_SETUP) && chroot.run(["ruby", "test/bench/overhead.rb", "--app", "redmine", *options].shelljoin)
+  ok = chroot.run(REDMINE_SETUP) && chroot.run(["ruby", "test/bench/overhead.rb", "--app", "redmine", *BENCH_OPTIONS].shelljoin)
   abort "failed with Redmine" unless ok
 end
