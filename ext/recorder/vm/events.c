@@ -31,7 +31,7 @@ struct late_end {
 
 struct work {        /* what a thread works for, as last written. By slot. */
     uint64_t serial; /* 0: nothing known */
-    uint64_t span, span_ns, tags_ns;
+    uint64_t span;
     uint64_t dropped; /* of its queue, as last counted */
     uint8_t *tags;    /* payload of the last TAGS event */
     uint32_t tags_bytes, tags_room;
@@ -172,7 +172,6 @@ take_begin(struct sdb_scanner *sc, struct sdb_slot *slot, struct work *w,
     if (!sdb_open_spans_add(sc->events->open, &span)) sdb_count(sc, SDB_C_LOST_QUEUE_FULL, 1);
     sdb_event_write_begin(sc, span.serial, event->at_ns, event->payload, event->bytes);
     w->span = b.id;
-    w->span_ns = event->at_ns;
 }
 
 static bool
@@ -213,7 +212,6 @@ take_tags(struct sdb_scanner *sc, struct sdb_slot *slot, struct work *w,
     sdb_event_write_tags(sc, sdb_load_relaxed(&slot->serial), event->at_ns, event->payload,
                          event->bytes);
     w->tags_bytes = 0;
-    w->tags_ns = event->at_ns;
     if (!tags.tag_count) return;
     if (w->tags_room < event->bytes) {
         uint8_t *bigger = realloc(w->tags, event->bytes);
@@ -233,7 +231,6 @@ take_switch(struct sdb_scanner *sc, struct sdb_slot *slot, struct work *w,
     memcpy(&to, event->payload, sizeof to);
     sdb_event_write_switch(sc, sdb_load_relaxed(&slot->serial), to.id, event->at_ns);
     w->span = to.id;
-    w->span_ns = event->at_ns;
 }
 
 uint64_t

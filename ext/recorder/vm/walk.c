@@ -121,7 +121,7 @@ static bool
 publish(struct sdb_walker *w, uint64_t epoch)
 {
     if (!sdb_code_table_has_added(w->config.codes)) return true;
-    sdb_fence_seq_cst(); /* our store of young_tail before the load of the epoch; pairs with gc.c:mark */
+    sdb_fence_seq_cst(); /* our store of young_tail before the load of the epoch; pairs with gc.c:mark_young */
     if (sdb_load_acquire(w->config.gc_epoch) != epoch || w->config.during_gc()) {
         sdb_code_table_retract(w->config.codes);
         return false;
@@ -188,8 +188,8 @@ try_walk(struct sdb_walker *w, const struct sdb_slot *slot, struct sdb_scan *sca
         }
         *end = same;
     }
-    if (*end == s->depth && s->depth < SDB_MAX_DEPTH && !sdb_stack_bounds_hold(w, slot, s) &&
-        still) {
+    if (still && *end == s->depth && s->depth < SDB_MAX_DEPTH &&
+        !sdb_stack_bounds_hold(w, slot, s)) {
         return SDB_WALK_TORN; /* it was not still after all */
     }
     return 0;

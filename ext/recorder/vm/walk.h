@@ -25,7 +25,7 @@ struct sdb_frame { /* one control frame as last read; index 0 is the oldest */
     uint64_t me;    /* ep[-2] of a C frame, else 0 */
     uint64_t ment;  /* of the method it stands in, BMETHOD bit included; 0 none */
     uint32_t entry; /* code table entry; 0: a frame that is not shown */
-    uint32_t node;  /* in the chunk `sdb_scan.node_chunk`; scanner.c */
+    uint32_t node;  /* in the chunk `sdb_scan.node_chunk`; visit.c */
 };
 
 struct sdb_scan { /* what the scanner remembers of a slot. owner: scanner */
@@ -39,7 +39,7 @@ struct sdb_scan { /* what the scanner remembers of a slot. owner: scanner */
     uint64_t state, since_ns, cpu_ns;    /* as last written */
     uint64_t sample_tick;                /* tick number of the last SAMPLE */
     uint64_t cpu_base_ns;
-    uint64_t phantom_since_ns;   /* runs although the VM said SUSPENDED, see scanner.c; 0 no */
+    uint64_t phantom_since_ns;   /* runs although the VM said SUSPENDED, see visit.c; 0 no */
     uint64_t phantom_blocked_ns; /* time so far counted as blocked by the slot but not by us */
     uint64_t name;               /* as last written */
     uint64_t death_pass;         /* symbolizer's pass that will have seen its last name; 0 alive */
