@@ -17,6 +17,8 @@ require "optparse"
 require "rbconfig"
 require "socket"
 require "tmpdir"
+require "sdb"
+require "sdb/ring"
 
 module Overhead
   ROOT = File.expand_path("../..", __dir__)
@@ -68,8 +70,9 @@ module Overhead
       @app = app
       @port = TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
       env, command, dir = APPS.fetch(app).call(@port, work)
+      @rings = File.join(work, "rings")
       env = { "RUBYOPT" => nil, "SDB" => nil, "BUNDLER_SETUP" => nil }.merge(env)
-      env.update(SETTINGS.fetch(name), "SDB_DIR" => File.join(work, "rings"), "RUBYOPT" => "-I#{ROOT}/lib -rsdb/auto") if RECORDED.include?(name)
+      env.update(SETTINGS.fetch(name), "SDB_DIR" => @rings, "RUBYOPT" => "-I#{ROOT}/lib -rsdb/auto") if RECORDED.include?(name)
       @pid = spawn(env, "taskset", "-c", cpus, *command, chdir: dir, in: File::NULL, out: (log = "#{work}/#{name.tr(" ", "-")}.log"), err: log)
       wait(log)
     end
@@ -87,6 +90,11 @@ module Overhead
     def connect = Client.new(@port, PATHS.fetch(@app))
 
     def cpu_ns(comm = nil) = Overhead.cpu_ns(@pid, comm)
+
+    # What the governor had come to when it last wrote it down.
+    def interval_ns
+      Dir["#{@rings}/#{@pid}-*.sdb"].map { |path| Sdb::Ring.read(path) }.max_by(&:start_monotonic_ns).counters.fetch(:effective_interval_ns)
+    end
 
     def stop
       Process.kill(:KILL, @pid)
@@ -213,6 +221,7 @@ module Overhead
       end
       own = rows.map { |_, on| on.scanner_a_second }
       words << format("scanner %.1f ms CPU/s", median(own) / 1e6) if own.any?(&:positive?)
+      words << format("interval %g ms", @servers.fetch(name).interval_ns / 1e6) if RECORDED.include?(name)
       puts format("  %-8s %s", name, words.join("  "))
       $stdout.flush
     end
