@@ -26,7 +26,8 @@ module Sdb
 
       def begin_span(env)
         tags = { path: env["PATH_INFO"] }
-        if (parent = TRACEPARENT.match(env["HTTP_TRACEPARENT"].to_s.b))
+        header = env["HTTP_TRACEPARENT"]
+        if header && (parent = TRACEPARENT.match(header.b))
           trace = parent[1]
           tags[:parent_span] = parent[2]
         end

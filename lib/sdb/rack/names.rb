@@ -7,6 +7,7 @@ module Sdb
     module Names
       NUMBER = /\A\d[\d,.-]*\z/
       CODE = /\A(?=.*\d)[\h-]{16,}\z|\A(?=.*\d)[\w-]{22,}\z/ # ids and tokens
+      CODE_MIN = 16
       DEPTH = 8
 
       module_function
@@ -35,7 +36,11 @@ module Sdb
 
         segments = path.split("/", -1)
         segments = segments.first(DEPTH) << "..." if segments.size > DEPTH + 1
-        segments.map { |segment| segment.match?(NUMBER) || segment.match?(CODE) ? ":id" : segment }.join("/")
+        segments.map { |segment| id?(segment) ? ":id" : segment }.join("/")
+      end
+
+      def id?(segment)
+        segment.match?(NUMBER) || (segment.size >= CODE_MIN && segment.match?(CODE))
       end
     end
   end
