@@ -8,7 +8,7 @@
 
 enum {
     BRIEF_NS = 900000000,
-    IDLE_PART = 50,
+    IDLE_PART = 50,  /* less work than this part of a second is none */
     JUDGED_FROM = 2, /* seconds at an interval: the first one also names what was never seen */
 };
 

@@ -102,7 +102,6 @@ sdb_event_write_end(struct sdb_scanner *sc, uint64_t at_ns, const uint8_t *paylo
     uint8_t record[RECORD_MAX_BYTES], *to = record;
     struct parts p = {payload + sizeof end, payload + bytes};
     memcpy(&end, payload, sizeof end);
-    const uint8_t *trace = payload + sizeof end + end.name_bytes;
     to = sdb_varint_put(to, end.id);
     to = sdb_varint_put(to, rel_ns(sc, at_ns));
     to = put_string(sc, to, &p, end.name_bytes);
@@ -112,12 +111,10 @@ sdb_event_write_end(struct sdb_scanner *sc, uint64_t at_ns, const uint8_t *paylo
     to = sdb_varint_put(to, end.blocked_ns);
     to = sdb_varint_put(to, end.gc_ns);
     to = sdb_varint_put(to, end.allocations);
+    struct parts trace = p; /* lies before the tags, and is written behind them */
     take(&p, end.trace_bytes);
     to = put_tags(sc, to, &p, end.tag_count);
-    if (end.trace_bytes) {
-        struct parts rest = {trace, payload + bytes};
-        to = put_bytes(to, &rest, end.trace_bytes);
-    }
+    if (end.trace_bytes) to = put_bytes(to, &trace, end.trace_bytes);
     sdb_ring_writer_sized(sc->writer, SDB_R_SPAN_END, record, (size_t)(to - record));
 }
 
