@@ -28,6 +28,36 @@ class TestWakingThreads < Minitest::Test
     assert_operator times.fetch("TestWakingThreads#rest", 0), :<, ROUNDS * 30_000_000 * 0.08, times.inspect
   end
 
+  def short_wait = waited(:short) { sleep 0.004 }
+  def long_wait = waited(:long) { sleep 0.05 }
+
+  def waited(name)
+    start = Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)
+    yield
+    @waited[name] += Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond) - start
+  end
+
+  # Too short a run between two waits for much to be seen of it, and others run at the same time.
+  def assert_waits_told_apart(others)
+    @waited = Hash.new(0)
+    profile = record do
+      idle = Array.new(others) { Thread.new { sleep } }
+      # C code without the GVL: on 3.1 a busy thread would make the waits longer by its time slices
+      busy = Thread.new { loop { Sdb.const_get(:Native)::Testing.spin_without_gvl(0.05) } }
+      Thread.new { 40.times { long_wait.then { short_wait } } }.join
+      [busy, *idle].each(&:kill).each(&:join)
+    end
+    times = profile.functions.functions.to_h { |f| [f.name, f.total_ns] }
+    short = times.fetch("TestWakingThreads#short_wait").to_f / @waited.fetch(:short)
+    long = times.fetch("TestWakingThreads#long_wait").to_f / @waited.fetch(:long)
+    assert_in_delta 1.0, short, 0.2, "#{times} #{@waited}"
+    assert_in_delta 1.0, long, 0.05, "#{times} #{@waited}"
+  end
+
+  def test_a_short_wait_after_a_long_one_beside_a_busy_thread = assert_waits_told_apart(2)
+
+  def test_a_short_wait_after_a_long_one_among_many_threads = assert_waits_told_apart(40)
+
   # Born at any moment of a tick, asleep from then on, looked at rarely, ended between two looks.
   def test_a_thread_that_only_sleeps_is_blocked_from_its_birth_to_its_end
     profile = record do

@@ -99,9 +99,10 @@ class Accuracy
     Thread.current.name = name
     exact = Workload.testing.state_clock_start
     begin_ns = Workload.wall
+    cpu = Workload.cpu # 3.1 gives a new thread the native thread of one that ended, and its clock
     habit.call(8.0 * @scale)
     clock = Workload.testing.state_clock if exact
-    @states[name] = { life: Workload.wall - begin_ns, clock: clock, cpu: Workload.cpu }
+    @states[name] = { life: Workload.wall - begin_ns, clock: clock, cpu: Workload.cpu - cpu }
   end
 
   def answers(phases)

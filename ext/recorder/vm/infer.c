@@ -14,11 +14,17 @@
 
 enum {
     NOISE_NS = 3000,
-    UNEXPLAINED_NS =
-        200000,    /* CPU that no thread looked at has used: more than the clocks are read apart */
     RAN_NS = 1000, /* less than this of CPU since the last look is noise of the clock */
+    /* With so few threads each one's clock is read at each tick: that costs no more than to find out whether one that
+     * stood has run. With more: */
+    FEW_THREADS = 16,
     EACH_TICK_CHECKS = 4, /* looks at a standing clock before they become rarer */
-    RAREST_SHIFT = 4,     /* then up to each 16th tick */
+    RAREST_SHIFT = 4,     /* then up to each 16th tick, unless CPU is unexplained: */
+    LOOK_NS =
+        500, /* what a clock costs to read; less unexplained CPU than that is not looked for */
+    MOST_UNEXPLAINED_NS = 200000,
+    STOPPED_NS =
+        20000, /* a running thread's clock that lags so much behind the time: another may run now */
 };
 
 /* CPU of the app's threads; off by what the two later reads take. The symbolizer's turns are ours: would they count,
@@ -31,8 +37,8 @@ others_cpu(void)
     return process - own - sdb_symbolizer_cpu_ns();
 }
 
-bool
-sdb_infer_anything_ran(struct sdb_scanner *sc)
+static bool
+anything_ran(struct sdb_scanner *sc)
 {
     uint64_t others = others_cpu();
     /* compared with the last time something ran, not with the last tick: little by little adds up, noise does not */
@@ -41,11 +47,60 @@ sdb_infer_anything_ran(struct sdb_scanner *sc)
     return true;
 }
 
+static void
+read_clock(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan)
+{
+    uint64_t tid = sdb_load_relaxed(&slot->tid);
+    scan->clock_ns = tid ? sdb_clock_ns(sdb_thread_cpu_clock((uint32_t)tid)) : 0;
+    scan->clock_tick = sc->tick;
+    if (scan->seen_cpu_ns) sc->explained_cpu_ns += scan->clock_ns - scan->seen_cpu_ns;
+}
+
+static bool
+is_due(const struct sdb_scanner *sc, const struct sdb_scan *scan)
+{
+    /* what is written all the same must say how long it has been blocked */
+    return scan->seen_cpu_ns == 0 || scan->stack_due || sc->last_tick ||
+           scan->sample_chunk != sdb_ring_writer_chunk(sc->writer);
+}
+
+/* Reads the clocks of the threads that have been looked at before: all, or those that are due. Returns how many were
+ * left out. A thread that ran is read last, so that the process' clock is read just after it. */
+static uint64_t
+read_clocks(struct sdb_scanner *sc, bool all)
+{
+    uint64_t used = sdb_load_acquire(&sc->threads->live.segments_used), left_out = 0;
+    struct sdb_slot *last = NULL;
+    for (uint32_t i = 0; i < used * SDB_SEGMENT_SLOTS; i++) {
+        struct sdb_slot *slot = sdb_thread_slot(sc->threads, i);
+        if (!slot || sdb_load_acquire(&slot->life) != SDB_SLOT_LIVE ||
+            sdb_load_relaxed(&slot->flags) & SDB_THREAD_OWN)
+            continue;
+        struct sdb_scan *scan = (struct sdb_scan *)(uintptr_t)slot->scan;
+        if (!scan || scan->serial != sdb_load_relaxed(&slot->serial) || !scan->seen_cpu_ns ||
+            scan->clock_tick == sc->tick)
+            continue;
+        if (!all && !is_due(sc, scan) && sc->now_ns < scan->next_check_ns) {
+            left_out++;
+        } else if (scan->inferred_state == SDB_RUNNING && !last) {
+            last = slot;
+        } else {
+            read_clock(sc, slot, scan);
+        }
+    }
+    if (!last) return left_out;
+    struct sdb_scan *scan = (struct sdb_scan *)(uintptr_t)last->scan;
+    read_clock(sc, last, scan);
+    uint64_t ran = scan->clock_ns - scan->seen_cpu_ns, passed = sc->now_ns - scan->checked_ns;
+    sc->inferred_stopped = ran + STOPPED_NS < passed;
+    return left_out;
+}
+
 /* A thread whose clock stood is asked more and more rarely; would it be found only then that it ran, up to 16 ticks
- * would be its old stack's. The process' clock tells it in this tick. What is left over is carried on: a thread goes
- * on running between the look at its clock and this one, and makes up for it at the next. */
-bool
-sdb_infer_unexplained(struct sdb_scanner *sc)
+ * would be its old stack's. The process' clock tells it in this tick: it has used more than the threads that were read.
+ * What is left over is carried on. */
+static bool
+unexplained(struct sdb_scanner *sc, uint64_t left_out)
 {
     uint64_t others = others_cpu();
     int64_t more = sc->explained_at_ns
@@ -53,15 +108,38 @@ sdb_infer_unexplained(struct sdb_scanner *sc)
                        : 0;
     /* nobody is known to run: the clocks are exact, and somebody went from one wait to another */
     bool woke = sc->explained_cpu_ns == 0 && !sc->inferred_running && more >= NOISE_NS;
+    /* the kernel counts what a thread uses when it stops, or is asked for: one that runs now may not be in it yet */
+    bool stopped = sc->inferred_stopped;
     sc->unexplained_ns += more;
     sc->explained_at_ns = others;
     sc->explained_cpu_ns = 0;
-    if (!woke && sc->unexplained_ns < UNEXPLAINED_NS) {
-        if (sc->unexplained_ns < -UNEXPLAINED_NS)
+    sc->inferred_stopped = false;
+    int64_t worth = (int64_t)left_out * LOOK_NS;
+    if (worth < 2 * NOISE_NS) worth = 2 * NOISE_NS;
+    if (worth > MOST_UNEXPLAINED_NS) worth = MOST_UNEXPLAINED_NS;
+    if (!woke && !stopped && sc->unexplained_ns < worth) {
+        if (sc->unexplained_ns < -MOST_UNEXPLAINED_NS)
             sc->unexplained_ns = 0; /* a clock was read late */
         return false;
     }
     sc->unexplained_ns = 0;
+    return true;
+}
+
+bool
+sdb_infer_clocks(struct sdb_scanner *sc)
+{
+    if (sdb_load_relaxed(&sc->threads->live_count) <= FEW_THREADS) {
+        read_clocks(sc, true);
+        sc->explained_at_ns = sc->explained_cpu_ns = 0;
+        return true;
+    }
+    if (!sc->inferred_running && !anything_ran(sc)) return false;
+    uint64_t left_out = read_clocks(sc, false);
+    if (unexplained(sc, left_out) && left_out) {
+        read_clocks(sc, true);
+        sc->explained_cpu_ns = 0; /* it was before the process' clock was read */
+    }
     return true;
 }
 
@@ -72,6 +150,13 @@ sdb_infer_second(struct sdb_scanner *sc)
     cpu_set_t cpus;
     sc->one_cpu =
         !sc->exact && sched_getaffinity(0, sizeof cpus, &cpus) == 0 && CPU_COUNT(&cpus) == 1;
+}
+
+/* Whether its clock went on since it was read, a few microseconds ago. */
+static bool
+runs_now(uint64_t tid, uint64_t cpu_ns)
+{
+    return tid && sdb_clock_ns(sdb_thread_cpu_clock((uint32_t)tid)) > cpu_ns;
 }
 
 bool
@@ -89,22 +174,22 @@ sdb_infer_state(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *
     bool first = scan->seen_cpu_ns == 0;
     if (scan->stack_due || scan->inferred_state == SDB_RUNNING)
         sc->inferred_running = true; /* look again next tick */
-    /* what is written all the same must say how long it has been blocked */
-    bool due = scan->stack_due || sc->now_ns >= scan->next_check_ns || sc->look_at_all ||
-               sc->last_tick || scan->sample_chunk != sdb_ring_writer_chunk(sc->writer);
-    if (!first && (!due || scan->checked_ns == sc->now_ns)) return false;
-    uint64_t cpu = out->tid ? sdb_clock_ns(sdb_thread_cpu_clock((uint32_t)out->tid)) : 0;
+    if (!first && scan->checked_ns == sc->now_ns) return false;
+    if (scan->clock_tick != sc->tick) {
+        if (!is_due(sc, scan)) return false;
+        read_clock(sc, slot, scan);
+    }
+    uint64_t cpu = scan->clock_ns;
     uint64_t used = first ? 0 : cpu - scan->seen_cpu_ns;
     /* it may be born after this tick began */
     uint64_t since = sc->now_ns > scan->checked_ns ? sc->now_ns - scan->checked_ns : 0;
-    /* while it was not asked, its clock stood (see sdb_infer_unexplained) */
+    /* while it was not asked, its clock stood (see unexplained) */
     uint64_t quiet =
         !first && sc->previous_ns > scan->checked_ns ? sc->previous_ns - scan->checked_ns : 0;
     if (since < quiet + used) quiet = 0;
     uint64_t elapsed = since - quiet;
     scan->inferred_blocked_ns += quiet;
     scan->seen_cpu_ns = cpu;
-    if (!sc->look_at_all) sc->explained_cpu_ns += used;
     if (sc->one_cpu || (int)sdb_load_relaxed(&slot->cpu) == sc->cpu) sc->beside_ns += used;
     scan->checked_ns = sc->now_ns;
     *ran = first || used > RAN_NS;
@@ -125,9 +210,12 @@ sdb_infer_state(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *
 
     uint64_t before = scan->inferred_state;
     /* half of the time on a CPU: running all of it (the rest: other processes had the CPU) */
-    bool running =
+    bool all_of_it =
         used * 2 >= elapsed || (first && used == 0 && cpu > 0 && slot->flags & SDB_THREAD_MAIN);
-    if (!running && elapsed > used) scan->inferred_blocked_ns += elapsed - used;
+    if (!all_of_it && elapsed > used) scan->inferred_blocked_ns += elapsed - used;
+    /* one that woke in the interval and still runs: what it was blocked is then not its present stack's */
+    bool running =
+        all_of_it || (*ran && !first && before == SDB_BLOCKED && runs_now(out->tid, cpu));
     scan->inferred_state = running ? SDB_RUNNING : SDB_BLOCKED;
     if (running) sc->inferred_running = true;
     out->state = scan->inferred_state;

@@ -22,8 +22,7 @@ enum {
     SLOW_TICK_NS = 10000000,
     SLOW_AFTER_TICKS = 50,
     SLOW_PART =
-        50, /* a slow tick is so much of the time for which nothing ran: late by 2 % of it at most */
-    FEW_THREADS = 16,
+        200, /* a slow tick is so much of the time for which nothing ran: late by 0.5 % of it at most */
     STACK_BYTES = 256 * 1024
 };
 
@@ -79,20 +78,12 @@ slow_tick_ns(const struct sdb_scanner *sc)
     return part > sc->pacing.interval_ns ? part : sc->pacing.interval_ns;
 }
 
-/* Ruby 3.1: no event says who did something. With few threads each one's clock is asked, as often as infer.c finds
- * due; with many, first the clock of the whole process. */
+/* Ruby 3.1: no event says who did something; the threads' CPU clocks do. */
 static void
-visit_inferred(struct sdb_scanner *sc)
+visit_inferred(struct sdb_scanner *sc, bool look)
 {
-    bool few = sdb_load_relaxed(&sc->threads->live_count) <= FEW_THREADS;
-    bool look = few || sc->inferred_running || sdb_infer_anything_ran(sc);
     sc->inferred_running = sc->inferred_ran = false;
     if (look) visit_all(sc);
-    if (look && sdb_infer_unexplained(sc)) {
-        sc->look_at_all = true;
-        visit_all(sc);
-        sc->look_at_all = false;
-    }
     sc->idle_ticks = sc->inferred_ran || sc->inferred_running ? 0 : sc->idle_ticks + 1;
     if (sc->idle_ticks == 0) sc->ran_ns = sc->now_ns;
     if (sc->beside_ns * 2 >= sc->now_ns - sc->previous_ns) sdb_count(sc, SDB_C_DISPLACED_TICKS, 1);
@@ -127,8 +118,9 @@ sdb_scanner_tick(struct sdb_scanner *sc, uint64_t now_ns)
     sc->gc_now = !sc->gc_events && sc->during_gc();
 
     sc->cpu = sched_getcpu();
+    bool look = !sc->exact && sdb_infer_clocks(sc);
     visit_active(sc);
-    if (!sc->exact) visit_inferred(sc);
+    if (!sc->exact) visit_inferred(sc, look);
     if (sc->idle_ticks == 0 && !parked && sc->previous_ns)
         sc->worked_ns += now_ns - sc->previous_ns;
     if (sc->chunk != sdb_ring_writer_chunk(sc->writer) || sc->last_tick) {

@@ -74,14 +74,13 @@ struct sdb_scanner {
     uint32_t memory_level;  /* highest PRE_OOM level written since usage was low */
     bool memory_short;      /* near the cgroup's limit: flush at every tick */
     uint64_t others_cpu_ns; /* Ruby 3.1: did anything run? */
-    bool inferred_ran,
-        inferred_running; /* Ruby 3.1: a thread did in this tick; one counts as running */
+    /* Ruby 3.1: a thread did in this tick; one counts as running; the one that did, did not all the time */
+    bool inferred_ran, inferred_running, inferred_stopped;
     uint64_t explained_at_ns,
         explained_cpu_ns; /* Ruby 3.1: the app's CPU as last compared; what looks since then found */
     int64_t unexplained_ns; /* ... and what they did not */
     uint64_t beside_ns; /* Ruby 3.1: CPU that threads used on this tick's cpu, as far as is known */
     bool one_cpu;       /* Ruby 3.1: there is no other */
-    bool look_at_all;   /* ... so no thread's clock may be taken as standing */
     bool gc_now;
     uint32_t invalid[64]; /* entries that failed their proof, to be dropped; oldest first */
     uint32_t invalid_count;
@@ -128,12 +127,10 @@ void sdb_visit_thread(struct sdb_scanner *sc, struct sdb_slot *slot, uint64_t se
 /* Ruby 3.1: what the slot's CPU clock says. False: not due, or nothing new. */
 bool sdb_infer_state(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan,
                      struct sdb_state_view *out, bool *ran);
-/* Ruby 3.1: false when the process used no CPU since the last tick but the scanner's own. */
-bool sdb_infer_anything_ran(struct sdb_scanner *sc);
+/* Ruby 3.1, begin of a tick: reads the CPU clocks of the threads that may have run. False: none has. */
+bool sdb_infer_clocks(struct sdb_scanner *sc);
 /* Ruby 3.1, once a second. */
 void sdb_infer_second(struct sdb_scanner *sc);
-/* Ruby 3.1, after the due threads were looked at: whether one that was not must have run. */
-bool sdb_infer_unexplained(struct sdb_scanner *sc);
 void sdb_upkeep_tick(struct sdb_scanner *sc);   /* end of each tick */
 void sdb_upkeep_flush(struct sdb_scanner *sc);  /* to the file */
 void sdb_upkeep_memory(struct sdb_scanner *sc); /* memory.c */

@@ -37,9 +37,12 @@ scan_of(struct sdb_scanner *sc, struct sdb_slot *slot)
 }
 
 static uint64_t
-cpu_of(const struct sdb_slot *slot, const struct sdb_state_view *v, struct sdb_scan *scan)
+cpu_of(const struct sdb_scanner *sc, const struct sdb_slot *slot, const struct sdb_state_view *v,
+       struct sdb_scan *scan)
 {
-    uint64_t clock = v->tid ? sdb_clock_ns(sdb_thread_cpu_clock((uint32_t)v->tid)) : 0;
+    uint64_t clock = 0;
+    if (scan->clock_tick == sc->tick) clock = scan->clock_ns;
+    else if (v->tid) clock = sdb_clock_ns(sdb_thread_cpu_clock((uint32_t)v->tid));
     if (!clock) return scan->cpu_ns;
     if (scan->tid !=
         v->tid) { /* first look, or moved to another native thread: go on from what we had */
@@ -302,7 +305,7 @@ write_sample(struct sdb_scanner *sc, const struct sdb_slot *slot, struct sdb_sca
         .node = node,
         .state = (uint32_t)state,
         .more = scan->more,
-        .cpu_ns = cpu_of(slot, v, scan),
+        .cpu_ns = cpu_of(sc, slot, v, scan),
         .age_ns = sc->now_ns > v->since_ns ? sc->now_ns - v->since_ns : 0,
         /* also when it left the state and is back in it: what came before may be another stack's */
         .has_age = sc->exact && state != SDB_RUNNING &&
