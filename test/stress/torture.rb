@@ -2,13 +2,17 @@
 
 # Everything at once that broke other profilers, for SECONDS (default 600), under the scanner at 0.1 ms: threads that
 # end in every way, fibers, enumerators, eval, define_method, escaping blocks, deep recursion, exceptions, GC.compact,
-# GC.stress, forks. Ends with one line of figures; a crash, a hang or a growing process is a failure.
+# GC.stress, forks. Ends with one line of figures; a crash, a hang or a recorder that grows is a failure.
 #   ruby -Ilib test/stress/torture.rb [SECONDS] [DIR]
+#   ruby -Ilib test/stress/torture.rb SECONDS off       the control: the same without a recording
+# Such a program grows by itself: glibc keeps an arena a core and more, each touched a little further with each thread that
+# lives and dies in it. Judge the process' RSS beside the control's, both with MALLOC_ARENA_MAX=1, or by what is left of it.
 require "sdb"
 require "tmpdir"
 
 SECONDS = Float(ARGV[0] || 600)
-DIR = ARGV[1] || Dir.mktmpdir("sdb-torture")
+OFF = ARGV[1] == "off"
+DIR = (OFF ? nil : ARGV[1]) || Dir.mktmpdir("sdb-torture")
 Thread.report_on_exception = false # threads that die are the point
 DEADLINE = Process.clock_gettime(Process::CLOCK_MONOTONIC) + SECONDS
 
@@ -111,10 +115,13 @@ def forker
   end
 end
 
-recorder = Sdb.start(interval: 0.0001, dir: DIR, max_cpu: 0.0, keep: 3)
-abort "not recording: #{recorder.reason}" unless recorder.running?
+unless OFF
+  recorder = Sdb.start(interval: 0.0001, dir: DIR, max_cpu: 0.0, keep: 3)
+  abort "not recording: #{recorder.reason}" unless recorder.running?
+end
 calls = Hash.new(0)
 rss = []
+own = [] # what the recorder holds
 workers = 4.times.map do |w|
   Thread.new do
     Thread.current.name = "worker #{w}"
@@ -131,14 +138,22 @@ helpers = [collector, forker]
 while left?
   sleep [SECONDS / 20.0, 1].max
   rss << rss_kib
+  own << (Sdb.status[:cost][:rss_bytes] / 1024) unless OFF
 end
 (workers + helpers).each(&:join)
+QUARTERS = [0, 1, 2, 3, 4].freeze
+def course(kib) = QUARTERS.map { |q| kib[(kib.size - 1) * q / 4] }.join(" -> ")
+
+abort "jobs not called: #{Torture::JOBS.keys - calls.keys}" if SECONDS >= 10 && (Torture::JOBS.keys - calls.keys).any?
+figures = "#{RUBY_VERSION} #{SECONDS.round}s: #{calls.values.sum} jobs, RSS KiB #{course(rss)}"
+if OFF
+  puts "#{figures}, not recorded"
+  exit
+end
 path = Sdb.stop
 status = Sdb.status
-warm = rss[rss.size / 4] || rss.last
-puts "#{RUBY_VERSION} #{SECONDS.round}s: #{calls.values.sum} jobs, #{status[:ticks]} ticks, " \
-     "#{status[:symbols][:count]} names (#{status[:symbols][:recycled]} recycled), lost #{status[:lost]}, " \
-     "rss KiB #{rss.first} -> #{warm} -> #{rss.last}, threads seen #{status[:threads][:seen]}"
-abort "jobs not called: #{Torture::JOBS.keys - calls.keys}" if SECONDS >= 10 && (Torture::JOBS.keys - calls.keys).any?
+puts "#{figures}, recorder KiB #{course(own)}, #{status[:ticks]} ticks, #{status[:symbols][:count]} names " \
+     "(#{status[:symbols][:recycled]} recycled), lost #{status[:lost]}, threads seen #{status[:threads][:seen]}"
 abort "no log" unless File.size?(path)
+abort "the recorder grew: #{own.inspect} KiB" if SECONDS >= 60 && own.last > own[own.size / 2] + 256
 puts path
