@@ -58,17 +58,19 @@ module Cost
   def scanner(threads, depth, busy, seconds)
     app = IO.popen([RbConfig.ruby, "-I#{LIB}", __FILE__, "case", JSON.generate([:crowd, threads, depth, busy])])
     ring = app.gets.chomp
-    sleep 0.5
+    sleep 1.1 # the log begins with everybody's stack, and its figures are written each second
+    wrote = Sdb::Ring.read(ring).counters
     before, switches = scanner_figures(app.pid)
     began = clock
     sleep seconds
     after, switches_after = scanner_figures(app.pid)
     took = (clock - began) / 1e9
-    sleep 1.1 # figures are written each second
-    counters = Sdb::Ring.read(ring).counters
+    sleep 1.1
+    now = Sdb::Ring.read(ring).counters
+    bytes, samples, records = %i[bytes_written thread_samples sample_records].map { |name| now[name] - wrote[name] }
     { cpu: (after - before) / took, wakeups: (switches_after - switches) / took,
-      bytes_a_thread_sample: counters[:bytes_written] / [counters[:thread_samples], 1].max.to_f,
-      bytes_a_record: counters[:bytes_written] / [counters[:sample_records], 1].max.to_f }
+      bytes_a_thread_sample: (bytes / samples.to_f if samples.positive?),
+      bytes_a_record: (bytes / records.to_f if records.positive?) }
   ensure
     Process.kill(:KILL, app.pid)
     app.close
