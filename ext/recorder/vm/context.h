@@ -3,10 +3,6 @@
  * context.h - what a fiber works for: its open spans and tags, and the times that pass while it runs. One object a
  * fiber that used spans, kept in a fiber-local variable; the slot points to the one of the fiber that runs.
  *
- * Most threads have one fiber only, and then nothing here costs more than a comparison. Once a span or tag is
- * used in another fiber, a FIBER_SWITCH hook follows the switches: a fiber first seen inherits what the fiber that
- * resumed it works for, and each span gets the times of the fibers that worked for it only.
- *
  * Runs on: any Ruby thread, GVL
  */
 #ifndef SDB_CONTEXT_H
@@ -66,8 +62,6 @@ void sdb_contexts_forget(void);
 /* Number of the recording; spans of another are not in this log. */
 uint64_t sdb_contexts_generation(void);
 
-/* Of the fiber that runs, which is on the slot's thread. NULL when it has none (and !create). */
-struct sdb_context *sdb_context_current(struct sdb_slot *slot, bool create);
 /* Times of what the context worked for until now_ns. */
 struct sdb_times sdb_context_times(const struct sdb_context *c, struct sdb_slot *slot,
                                    uint64_t now_ns);
@@ -80,10 +74,21 @@ struct sdb_block *sdb_context_block(struct sdb_context *c, uint64_t token);
 struct sdb_block *sdb_context_push(struct sdb_context *c, uint64_t token);
 /* Takes a block away, wherever it stands; restores the tags when it was the innermost. */
 void sdb_context_remove(struct sdb_context *c, uint64_t token);
-/* Tells the log which span and tags the thread works with now, as far as it does not know. c: NULL none. What does
- * not fit into the queue is told with the next change. */
-void sdb_context_tell(struct sdb_context *c, struct sdb_slot *slot, uint64_t now_ns);
-
 struct sdb_context *sdb_context_of(VALUE value); /* of a context's VALUE */
+
+/* ---- for context_switch.c ---- */
+
+enum { SDB_CONTEXT_CHAIN_MAX = 16 }; /* contexts inherited from one another that are followed */
+
+/* Off, with nothing in it. Raises NoMemoryError. */
+struct sdb_context *sdb_context_new(void);
+/* The innermost of its own spans of this recording that is at or below `upto`, 0 none. silent: also one that the log
+ * does not know. */
+uint64_t sdb_context_own_span(const struct sdb_context *c, uint64_t upto, bool silent);
+/* The one it inherited from, NULL none. */
+struct sdb_context *sdb_context_parent(const struct sdb_context *c);
+/* From now_ns on the thread, whose times are given, works for it, or no longer. */
+void sdb_context_turn_on(struct sdb_context *c, const struct sdb_times *thread, uint64_t now_ns);
+void sdb_context_turn_off(struct sdb_context *c, const struct sdb_times *thread, uint64_t now_ns);
 
 #endif

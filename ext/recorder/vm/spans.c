@@ -12,6 +12,7 @@
 #include "sdb_atomic.h"
 #include "vm/allocations.h"
 #include "vm/context.h"
+#include "vm/context_switch.h"
 #include "vm/gvl.h"
 #include "vm/thread_times.h"
 
