@@ -2,6 +2,7 @@
  *
  * recorder_fork.c - the recording of a forked child: everything anew, with a ring that names its parent's.
  */
+#include <ruby.h>
 #include <ruby/thread.h>
 #include <stdio.h>
 #include "core/clock.h"
