@@ -19,7 +19,7 @@ class TestDoctor < Minitest::Test
 
   GOOD_LAYOUT = { rows: [{ field: "cfp size", table: 64, measured: 64, compared: true }], reason: nil }.freeze
   GOOD_FACTS = { safe_read: "process_vm_readv", exact_states: true }.freeze
-  COST = { same_core_ns: 45_000, same_off_ns: 2000, other_core_ns: 500, other_off_ns: 800, own_cpu_ns: 13_000, cpus: 2, ticks: 500,
+  COST = { same_core_ns: 45_000, same_off_ns: 2000, other_core_ns: 500, other_off_ns: 800, own_cpu_ns: 13_000, displaced_ns: 30_000, cpus: 2, ticks: 500,
            disturbed: false }.freeze
 
   def setup
@@ -135,6 +135,7 @@ class TestDoctor < Minitest::Test
   def test_the_afforded_interval_follows_from_cost_and_budget
     assert_equal [1_000_000, 1_000_000], afforded(COST, max_cpu: 0.05)
     assert_equal [8_000_000, 2_000_000], afforded(COST, max_cpu: 0.0075)
+    assert_equal [16_000_000, 2_000_000], afforded(COST.merge(displaced_ns: 60_000), max_cpu: 0.0075), "as the governor counts"
     assert_equal [nil, nil], afforded(COST.merge(same_core_ns: 50_000_000, own_cpu_ns: 40_000_000), max_cpu: 0.05)
     assert_equal [1_000_000, nil], afforded(COST.merge(other_core_ns: nil, other_off_ns: nil, cpus: 1), max_cpu: 0.05)
     assert_equal [1_000_000, 1_000_000], afforded(COST.merge(same_core_ns: -5000, other_core_ns: -100), max_cpu: 0.05)

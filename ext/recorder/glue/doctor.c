@@ -7,6 +7,7 @@
 #include "glue/doctor.h"
 
 #include "core/safe_read.h"
+#include "core/pacing.h"
 #include "core/tick_cost.h"
 #include "error.h"
 #include "vm/layout.h"
@@ -79,8 +80,9 @@ measure_without_gvl(void *argument)
     return NULL;
 }
 
-/* doctor_tick_cost(seconds) -> {same_core_ns:, same_off_ns:, other_core_ns:, other_off_ns:, own_cpu_ns:, cpus:, ticks:,
- * disturbed:} (the two other_ are nil on one core), or a String with the reason. Not interruptible. */
+/* doctor_tick_cost(seconds) -> {same_core_ns:, same_off_ns:, other_core_ns:, other_off_ns:, own_cpu_ns:, displaced_ns:,
+ * cpus:, ticks:, disturbed:}, or a String with the reason. The two other_ are nil on one core; displaced_ns is what the
+ * governor counts (core/pacing.h). Not interruptible. */
 static VALUE
 doctor_tick_cost(VALUE self, VALUE seconds)
 {
@@ -96,6 +98,7 @@ doctor_tick_cost(VALUE self, VALUE seconds)
     rb_hash_aset(result, symbol("other_core_ns"), others ? LL2NUM(m.cost.other_core_ns) : Qnil);
     rb_hash_aset(result, symbol("other_off_ns"), others ? LL2NUM(m.cost.other_off_ns) : Qnil);
     rb_hash_aset(result, symbol("own_cpu_ns"), ULL2NUM(m.cost.own_cpu_ns));
+    rb_hash_aset(result, symbol("displaced_ns"), UINT2NUM(SDB_DISPLACED_NS));
     rb_hash_aset(result, symbol("cpus"), UINT2NUM(m.cost.cpus));
     rb_hash_aset(result, symbol("ticks"), UINT2NUM(m.cost.ticks));
     rb_hash_aset(result, symbol("disturbed"), m.cost.disturbed ? Qtrue : Qfalse);

@@ -126,8 +126,8 @@ unexplained(struct sdb_scanner *sc, uint64_t left_out)
     return true;
 }
 
-bool
-sdb_infer_clocks(struct sdb_scanner *sc)
+static bool
+read_what_may_have_run(struct sdb_scanner *sc)
 {
     if (sdb_load_relaxed(&sc->threads->live_count) <= FEW_THREADS) {
         read_clocks(sc, true);
@@ -141,6 +141,14 @@ sdb_infer_clocks(struct sdb_scanner *sc)
         sc->explained_cpu_ns = 0; /* it was before the process' clock was read */
     }
     return true;
+}
+
+bool
+sdb_infer_clocks(struct sdb_scanner *sc)
+{
+    bool look = read_what_may_have_run(sc);
+    sc->inferred_running = sc->inferred_ran = false; /* of the tick before */
+    return look;
 }
 
 /* A thread says where it runs when a span begins or ends; where there is one cpu only, all do. */

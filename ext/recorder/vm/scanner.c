@@ -37,7 +37,8 @@ count_displaced(struct sdb_scanner *sc, const struct sdb_slot *slot)
     }
 }
 
-static void
+/* True when there were any. */
+static bool
 visit_active(struct sdb_scanner *sc)
 {
     uint64_t used = sdb_load_acquire(&sc->threads->live.segments_used);
@@ -56,7 +57,7 @@ visit_active(struct sdb_scanner *sc)
             any = true;
         }
     }
-    sc->idle_ticks = any ? 0 : sc->idle_ticks + 1;
+    return any;
 }
 
 static void
@@ -78,16 +79,16 @@ slow_tick_ns(const struct sdb_scanner *sc)
     return part > sc->pacing.interval_ns ? part : sc->pacing.interval_ns;
 }
 
-/* Ruby 3.1: no event says who did something; the threads' CPU clocks do. */
-static void
+/* Ruby 3.1: no event says who did something; the threads' CPU clocks do. True when one ran. */
+static bool
 visit_inferred(struct sdb_scanner *sc, bool look)
 {
-    sc->inferred_running = sc->inferred_ran = false;
     if (look) visit_all(sc);
-    sc->idle_ticks = sc->inferred_ran || sc->inferred_running ? 0 : sc->idle_ticks + 1;
-    if (sc->idle_ticks == 0) sc->ran_ns = sc->now_ns;
     if (sc->beside_ns * 2 >= sc->now_ns - sc->previous_ns) sdb_count(sc, SDB_C_DISPLACED_TICKS, 1);
     sc->beside_ns = 0;
+    if (!sc->inferred_ran && !sc->inferred_running) return false;
+    sc->ran_ns = sc->now_ns;
+    return true;
 }
 
 static void
@@ -119,8 +120,9 @@ sdb_scanner_tick(struct sdb_scanner *sc, uint64_t now_ns)
 
     sc->cpu = sched_getcpu();
     bool look = !sc->exact && sdb_infer_clocks(sc);
-    visit_active(sc);
-    if (!sc->exact) visit_inferred(sc, look);
+    bool any = visit_active(sc);
+    if (!sc->exact) any = visit_inferred(sc, look);
+    sc->idle_ticks = any ? 0 : sc->idle_ticks + 1;
     if (sc->idle_ticks == 0 && !parked && sc->previous_ns)
         sc->worked_ns += now_ns - sc->previous_ns;
     if (sc->chunk != sdb_ring_writer_chunk(sc->writer) || sc->last_tick) {
