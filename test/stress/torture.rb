@@ -5,8 +5,8 @@
 # GC.stress, forks. Ends with one line of figures; a crash, a hang or a recorder that grows is a failure.
 #   ruby -Ilib test/stress/torture.rb [SECONDS] [DIR]
 #   ruby -Ilib test/stress/torture.rb SECONDS off       the control: the same without a recording
-# Such a program grows by itself: glibc keeps an arena a core and more, each touched a little further with each thread that
-# lives and dies in it. Judge the process' RSS beside the control's, both with MALLOC_ARENA_MAX=1, or by what is left of it.
+# Judge the process' RSS beside the control's, both with MALLOC_ARENA_MAX=1: such a program grows by itself (Ruby 3.4.11 by
+# 8 MiB in 600 s without a recording, by 7 with one).
 require "sdb"
 require "tmpdir"
 
