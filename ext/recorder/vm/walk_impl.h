@@ -27,8 +27,8 @@ struct sdb_walker {
 uint32_t sdb_walk_collect_again(struct sdb_walker *w, const struct sdb_slot *slot,
                                 struct sdb_stack *s, const struct sdb_scan *scan, uint32_t from,
                                 uint32_t to);
-/* walk_proof.c: proves the edges of frames [from, to) that were never seen: they must be there once more, a random
- * moment later. Returns the end of what is proven. */
+/* walk_proof.c: proves the edges of frames [from, to) that were never seen: they must be there three times more, at
+ * random moments. Returns the end of what is proven. */
 uint32_t sdb_walk_prove_edges(struct sdb_walker *w, const struct sdb_slot *slot,
                               struct sdb_stack *s, const struct sdb_scan *scan, uint32_t from,
                               uint32_t to, bool still);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * walk_proof.c - what makes a reading true: all of it once more, and new edges a third time. Why: PROTOCOL.md,
+ * walk_proof.c - what makes a reading true: all of it once more, and with new edges three times more. Why: PROTOCOL.md,
  * "One walk".
  *
  * Runs on: scanner thread, no GVL
@@ -11,6 +11,8 @@
 #include "vm/frame_code.h"
 #include "vm/stack_copy.h"
 #include "vm/walk_impl.h"
+
+enum { EDGE_PROOFS = 3 };
 
 /* How many frames are on the stack now and certainly whole: memory above the top still shows the frames that were
  * there before, equal in each collect. 0: it is another stack. */
@@ -71,6 +73,23 @@ pause_randomly(struct sdb_walker *w)
     while (sdb_monotonic_ns() < end) {}
 }
 
+/* The same frames again and again, at random moments, with as many on the stack before as after each. Returns the end of
+ * what stayed. */
+static uint32_t
+collect_at_random(struct sdb_walker *w, const struct sdb_slot *slot, struct sdb_stack *s,
+                  const struct sdb_scan *scan, uint32_t from, uint32_t to)
+{
+    uint32_t end = to;
+    for (int i = 0; i < EDGE_PROOFS && end > from; i++) {
+        pause_randomly(w);
+        uint32_t depth = depth_now(w, slot, s);
+        if (depth < end) end = depth;
+        uint32_t same = sdb_walk_collect_again(w, slot, s, scan, from, end > from ? end : from);
+        if (same < end) end = same;
+    }
+    return end;
+}
+
 static inline uint64_t
 edge_of(uint64_t iseq, uint64_t ment, uint64_t pc, const struct sdb_raw_frame *f)
 {
@@ -97,8 +116,7 @@ sdb_walk_prove_edges(struct sdb_walker *w, const struct sdb_slot *slot, struct s
         uint64_t edge = edge_of(iseq, ment, pc, f);
         if (!sdb_edge_set_has(w->config.edges, edge)) {
             if (!waited) {
-                pause_randomly(w);
-                uint32_t same = sdb_walk_collect_again(w, slot, s, scan, from, to);
+                uint32_t same = collect_at_random(w, slot, s, scan, from, to);
                 proven = same > i ? same : i;
                 waited = true;
                 if (proven == i) break;
