@@ -174,7 +174,7 @@ write_section(struct writer *w, uint32_t type, const void *bytes, size_t n)
 }
 
 static void
-write_ring(struct writer *w, const struct oomd_victim *v, uint64_t ring_bytes,
+write_ring(struct writer *w, const struct oomd_victim *v, uint64_t ring_bytes, const uint8_t *pages,
            struct oomd_ring_copy *copy)
 {
     struct oomd_bytes pending = {0};
@@ -183,7 +183,7 @@ write_ring(struct writer *w, const struct oomd_victim *v, uint64_t ring_bytes,
     w->end = (w->end + SDB_PAGE_BYTES - 1) / SDB_PAGE_BYTES * SDB_PAGE_BYTES;
     struct sdb_dump_section *ring = add_section(w, SDB_DUMP_RING, ring_bytes);
     uint64_t at = ring->off;
-    w->err = oomd_ring_copy(v->process->ring_fd, ring_bytes, w->fd, at, copy);
+    w->err = oomd_ring_copy(v->process->ring_fd, ring_bytes, pages, w->fd, at, copy);
     if (!w->err && !(v->facts.flags & SDB_OOM_F_HEAD_STALE) &&
         oomd_capture_pending(&v->capture, &pending, &off)) {
         w->err = oomd_ring_merge(w->fd, at, off, &pending, copy);
@@ -197,7 +197,7 @@ write_ring(struct writer *w, const struct oomd_victim *v, uint64_t ring_bytes,
 }
 
 int
-oomd_dump_write(int fd, const struct oomd_victim *v, uint64_t ring_bytes)
+oomd_dump_write(int fd, const struct oomd_victim *v, uint64_t ring_bytes, const uint8_t *pages)
 {
     struct writer w = {.fd = fd, .end = SDB_DUMP_HEADER_BYTES};
     struct oomd_bytes threads = {0}, facts = {0};
@@ -210,7 +210,7 @@ oomd_dump_write(int fd, const struct oomd_victim *v, uint64_t ring_bytes)
     write_section(&w, SDB_DUMP_THREADS, threads.at, threads.n);
     write_section(&w, SDB_DUMP_COUNTERS, view.counters, view.counters_bytes);
     write_section(&w, SDB_DUMP_MAPS, v->process->maps, v->process->maps_bytes);
-    write_ring(&w, v, ring_bytes, &ring);
+    write_ring(&w, v, ring_bytes, pages, &ring);
     process_facts(&facts, v);
     memory_facts(&facts, v);
     flag_facts(&facts, v, &ring);

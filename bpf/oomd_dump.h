@@ -11,9 +11,9 @@
 #include <stdint.h>
 #include "oomd_victim.h"
 
-/* Writes to the empty file fd and fsyncs it. ring_bytes: as fstat said. 0, SDB_ERR_IO, _NOSPC (errno),
+/* Writes to the empty file fd and fsyncs it. ring_bytes: as fstat said; pages: oomd_ring_cached_pages of the ring. 0, SDB_ERR_IO, _NOSPC (errno),
  * _NOMEM. */
-int oomd_dump_write(int fd, const struct oomd_victim *v, uint64_t ring_bytes);
+int oomd_dump_write(int fd, const struct oomd_victim *v, uint64_t ring_bytes, const uint8_t *pages);
 
 /* "oom", "sigkill" or "unknown". */
 const char *oomd_cause(const struct oomd_victim *v);

@@ -40,14 +40,14 @@ oomd_log(const char *format, ...)
 void
 oomd_log_limited(const char *format, ...)
 {
-    static time_t minute;
+    static time_t minute_end; /* a minute begins with the first line after the last one */
     static unsigned in_minute;
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    if (now.tv_sec / 60 != minute) {
+    if (now.tv_sec >= minute_end) {
         if (in_minute > LIMITED_A_MINUTE)
             oomd_log("%u more such lines were left out", in_minute - LIMITED_A_MINUTE);
-        minute = now.tv_sec / 60;
+        minute_end = now.tv_sec + 60;
         in_minute = 0;
     }
     if (in_minute++ >= LIMITED_A_MINUTE) return;

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include "crc32c.h"
 #include "error.h"
@@ -56,25 +56,42 @@ write_sparse(int to, const uint8_t *bytes, size_t n, uint64_t off)
     return SDB_OK;
 }
 
-/* Reads once; counts what was not in memory. */
-static ssize_t
-read_window(int from, uint8_t *window, size_t n, uint64_t off, struct oomd_ring_copy *copy)
+static uint64_t
+page_bytes(void)
 {
-    struct iovec v = {.iov_base = window, .iov_len = n};
-    ssize_t got = preadv2(from, &v, 1, (off_t)off, RWF_NOWAIT);
-    if (got > 0) return got;
-    if (got < 0 && errno != EAGAIN && errno != EOPNOTSUPP && errno != EINVAL) return got;
-    bool absent = got < 0 && errno == EAGAIN;
-    if (n > HOLE_BYTES) n = HOLE_BYTES;
-    do got = pread(from, window, n, (off_t)off);
-    while (got < 0 && errno == EINTR);
-    /* what was never written is in no cache either */
-    if (absent && got > 0 && !is_zero(window, (size_t)got)) copy->evicted_bytes += (uint64_t)got;
-    return got;
+    return (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+uint8_t *
+oomd_ring_cached_pages(int fd, uint64_t bytes)
+{
+    uint64_t page = page_bytes();
+    uint8_t *pages = calloc(bytes / page + 1, 1);
+    void *map = bytes ? mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
+    if (pages == NULL || map == MAP_FAILED || mincore(map, bytes, pages) != 0) {
+        free(pages);
+        pages = NULL;
+    }
+    if (map != MAP_FAILED) munmap(map, bytes);
+    return pages;
+}
+
+/* How many of the n bytes read at off were not in the cache. What was never written is in no cache either. */
+static uint64_t
+count_evicted(const uint8_t *pages, const uint8_t *bytes, size_t n, uint64_t off)
+{
+    uint64_t evicted = 0, page = page_bytes();
+    for (size_t i = 0, step; i < n; i += step) {
+        step = page - (off + i) % page;
+        if (step > n - i) step = n - i;
+        if (!(pages[(off + i) / page] & 1) && !is_zero(bytes + i, step)) evicted += step;
+    }
+    return evicted;
 }
 
 int
-oomd_ring_copy(int from, uint64_t bytes, int to, uint64_t at, struct oomd_ring_copy *copy)
+oomd_ring_copy(int from, uint64_t bytes, const uint8_t *pages, int to, uint64_t at,
+               struct oomd_ring_copy *copy)
 {
     uint8_t *window = malloc(WINDOW_BYTES);
     int err = window ? SDB_OK : SDB_ERR_NOMEM;
@@ -82,11 +99,13 @@ oomd_ring_copy(int from, uint64_t bytes, int to, uint64_t at, struct oomd_ring_c
     copy->bytes = bytes;
     for (uint64_t off = 0; !err && off < bytes;) {
         size_t n = bytes - off < WINDOW_BYTES ? (size_t)(bytes - off) : WINDOW_BYTES;
-        ssize_t got = read_window(from, window, n, off, copy);
+        ssize_t got = pread(from, window, n, (off_t)off);
+        if (got < 0 && errno == EINTR) continue;
         if (got < 0) err = SDB_ERR_IO;
         if (got == 0) copy->missing_bytes = bytes - off;
         if (got <= 0) break;
         if (off == 0 && got >= 8) copy->is_ring = memcmp(window, &(uint64_t){SDB_MAGIC}, 8) == 0;
+        if (pages) copy->evicted_bytes += count_evicted(pages, window, (size_t)got, off);
         err = write_sparse(to, window, (size_t)got, at + off);
         off += (uint64_t)got;
     }
