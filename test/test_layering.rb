@@ -38,8 +38,10 @@ class TestLayering < Minitest::Test
     assert_empty(wrong.map { |_, place, name| "#{place} includes #{name}" })
   end
 
+  # protect.c raises again what it held.
   def test_only_glue_raises
-    wrong = sources.select { |layer, path| layer != "ext/recorder/glue" && layer != "ext/reader/glue" && raises?(path) }
+    glue = %w[ext/recorder/glue ext/reader/glue]
+    wrong = sources.select { |layer, path| !glue.include?(layer) && raises?(path) && path != "ext/recorder/vm/protect.c" }
     assert_empty(wrong.map(&:last))
   end
 

@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
-# Before Ruby 3.3 nothing can ask for the recorder's helper thread from outside the VM in a forked child, so the two
-# ways in which Ruby code forks are told about it. Loaded when a recording starts, not before.
+# The two ways in which Ruby code forks begin the recorder's helper thread in the child. Asked for from outside the VM it
+# would run as a postponed job, inside whatever the app does (ext/recorder/vm/PROTOCOL.md, "Fork"). Loaded when a
+# recording starts, not before.
 unless defined?(Sdb::Fork)
   module Sdb
     module Fork
@@ -20,5 +21,5 @@ unless defined?(Sdb::Fork)
     private_constant :Fork
   end
 
-  Process.singleton_class.prepend(Sdb.const_get(:Fork)) if RUBY_VERSION < "3.3"
+  Process.singleton_class.prepend(Sdb.const_get(:Fork))
 end

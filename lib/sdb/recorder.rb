@@ -27,7 +27,7 @@ module Sdb
       #: (**untyped) -> Recorder
       def start(**options)
         config = Config.resolve(**options)
-        @lock.synchronize do
+        undisturbed do
           return @current if @current&.running?
 
           @current = new(config)
@@ -40,7 +40,7 @@ module Sdb
       def stop
         return if Native.recorder_missing
 
-        @lock.synchronize { Native::Recorder.stop }
+        undisturbed { Native::Recorder.stop }
       end
 
       # In a forked child, from the two places of Ruby that fork (lib/sdb/fork.rb).
@@ -65,6 +65,14 @@ module Sdb
           started ? stop : Native::Recorder.flush
         end
         Block.new(path, from, to, threads&.map { |t| t.native_thread_id }).profile
+      end
+
+      private
+
+      # Half a start or half a stop would be left behind, or a rescue of ours take what is the caller's: what other
+      # threads send (Thread#kill, Timeout) arrives when it is done.
+      def undisturbed(&)
+        Thread.handle_interrupt(Object => :never) { @lock.synchronize(&) }
       end
     end
 

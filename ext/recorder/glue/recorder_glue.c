@@ -9,6 +9,7 @@
 #include "glue/doctor.h"
 #include "glue/span_api.h"
 #include "vm/gvl.h"
+#include "vm/protect.h"
 #include "vm/recorder.h"
 #ifdef SDB_TESTING
 #include "glue/testing.h"
@@ -53,7 +54,10 @@ static VALUE
 recorder_stop(VALUE self)
 {
     (void)self;
-    if (!sdb_recorder_stop()) return Qnil;
+    VALUE held = Qnil;
+    bool ran = sdb_recorder_stop(&held);
+    sdb_go_on(held);
+    if (!ran) return Qnil;
     struct sdb_recorder_status status;
     sdb_recorder_status(&status);
     return status.path[0] ? rb_utf8_str_new_cstr(status.path) : Qnil;

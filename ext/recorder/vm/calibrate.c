@@ -11,6 +11,7 @@
 #include "error.h"
 #include "sdb_atomic.h"
 #include "vm/calibrate_walk.h"
+#include "vm/protect.h"
 #include "vm/vm_heap.h"
 #include "vm/vm_read.h"
 
@@ -168,6 +169,7 @@ run_script(VALUE argument)
 
 struct second {
     const struct sdb_layout *layout;
+    VALUE thread;
     bool fits;
     uint32_t done; /* shared: atomic */
 };
@@ -190,6 +192,18 @@ nap(void *unused)
     return NULL;
 }
 
+/* Not Thread#join: in a fiber with a scheduler that runs the app's code. */
+static VALUE
+wait_for_second(VALUE argument)
+{
+    struct second *second = (struct second *)argument;
+    while (!sdb_load_acquire(&second->done) ||
+           RTEST(rb_funcall(second->thread, rb_intern("alive?"), 0))) {
+        rb_thread_call_without_gvl(nap, NULL, NULL, NULL);
+    }
+    return Qnil;
+}
+
 /* One of the app's own threads if it has another that stands still, else one that we make and see end. */
 static VALUE
 check_second_thread(VALUE argument)
@@ -204,12 +218,11 @@ check_second_thread(VALUE argument)
             return Qnil;
         }
     }
-    VALUE thread = rb_thread_create(check_own_thread, second);
-    /* Not Thread#join: in a fiber with a scheduler that runs the app's code. `second` is on our caller's stack, so wait for
-     * the thread whatever happens. */
-    while (!sdb_load_acquire(&second->done) || RTEST(rb_funcall(thread, rb_intern("alive?"), 0))) {
-        rb_thread_call_without_gvl(nap, NULL, NULL, NULL);
-    }
+    second->thread = rb_thread_create(check_own_thread, second);
+    /* `second` is on our caller's stack, so wait for the thread whatever happens */
+    VALUE held = Qnil;
+    while (!sdb_hold(wait_for_second, argument, &held) && !sdb_load_acquire(&second->done)) {}
+    sdb_go_on(held);
     return Qnil;
 }
 
@@ -217,14 +230,8 @@ check_second_thread(VALUE argument)
 static int
 guarded(VALUE (*f)(VALUE), void *argument, const char *what, char reason[SDB_REASON_BYTES])
 {
-    int failed = 0;
-    VALUE before = rb_errinfo();
-    rb_protect(f, (VALUE)argument, &failed);
-    if (!failed) {
-        return 0;
-    }
-    VALUE error = rb_errinfo();
-    rb_set_errinfo(before);
+    VALUE error = Qnil;
+    if (sdb_protect(f, (VALUE)argument, &error)) return 0;
     snprintf(reason, SDB_REASON_BYTES, "%s: %s", what, rb_obj_classname(error));
     return SDB_ERR_UNSUPPORTED;
 }

@@ -9,6 +9,7 @@
 #include "vm/layout_fields.h"
 
 #include "error.h"
+#include "vm/protect.h"
 
 #include <ruby.h>
 #include <ruby/version.h>
@@ -53,31 +54,27 @@ apply_forced(struct sdb_layout *layout, bool measured)
     }
 }
 
-/* Whether ZJIT compiles; false where there is none. */
+/* Whether ZJIT compiles, into the VALUE at `on`; unchanged where there is none. */
 static VALUE
-zjit_enabled(VALUE unused)
+ask_zjit(VALUE on)
 {
-    (void)unused;
     VALUE vm = rb_path2class("RubyVM");
     ID zjit = rb_intern("ZJIT"), enabled = rb_intern("enabled?");
     if (!rb_const_defined_at(vm, zjit)) {
-        return Qfalse;
+        return Qnil;
     }
     VALUE module = rb_const_get_at(vm, zjit);
-    return rb_respond_to(module, enabled) ? rb_funcall(module, enabled, 0) : Qfalse;
+    if (rb_respond_to(module, enabled)) {
+        *(VALUE *)on = rb_funcall(module, enabled, 0);
+    }
+    return Qnil;
 }
 
 static bool
 zjit_is_on(void)
 {
-    int failed = 0;
-    VALUE before = rb_errinfo();
-    VALUE on = rb_protect(zjit_enabled, Qnil, &failed);
-    if (failed) {
-        rb_set_errinfo(before);
-        return false;
-    }
-    return RTEST(on);
+    VALUE on = Qfalse;
+    return sdb_protect(ask_zjit, (VALUE)&on, NULL) && RTEST(on);
 }
 
 const struct sdb_layout *

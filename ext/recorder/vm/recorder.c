@@ -21,7 +21,12 @@
 #include "vm/gvl.h"
 #include "vm/spans.h"
 #include "vm/oom_upkeep.h"
+#include "vm/protect.h"
 #include "vm/symbolizer.h"
+
+enum {
+    STOP_TRIES = 8
+}; /* signals that raise may come while it waits; an app's Thread#alive? may always raise */
 
 static struct sdb_recorder rec;
 
@@ -34,14 +39,14 @@ version_at_least(int major, int minor)
     return a > major || (a == major && b >= minor);
 }
 
+#ifdef HAVE_RB_POSTPONED_JOB_PREREGISTER
 static void
-start_symbolizer(void *unused)
+symbolizer_job(void *unused)
 {
     (void)unused;
-    if (!rec.running) return;
-    sdb_symbolizer_start(rec.scanner.codes, &rec.threads, &rec.layout);
-    sdb_store_release(&rec.scanner.needs_symbolizer, 0);
+    if (rec.running) sdb_symbolizer_start_in_job(rec.scanner.codes, &rec.threads, &rec.layout);
 }
+#endif
 
 void
 sdb_recorder_request_symbolizer(void)
@@ -81,7 +86,9 @@ static void
 stop_at_exit(VALUE unused)
 {
     (void)unused;
-    sdb_recorder_stop();
+    VALUE held = Qnil;
+    sdb_recorder_stop(&held);
+    sdb_go_on(held);
 }
 
 static void
@@ -104,11 +111,20 @@ hook_process_once(void)
     rb_gc_register_address(&rec.main_thread);
     sdb_gc_install(&rec.threads);
 #ifdef HAVE_RB_POSTPONED_JOB_PREREGISTER
-    rec.symbolizer_job = rb_postponed_job_preregister(0, start_symbolizer, NULL);
+    rec.symbolizer_job = rb_postponed_job_preregister(0, symbolizer_job, NULL);
 #endif
     pthread_atfork(NULL, NULL, on_fork_child);
     rb_set_end_proc(stop_at_exit, Qnil);
     ruby_vm_at_exit(stop_at_vm_end);
+}
+
+/* The part of a start that calls Ruby code. */
+static VALUE
+meet_threads(VALUE unused)
+{
+    sdb_gvl_seed(&rec.threads);
+    sdb_symbolizer_start(rec.scanner.codes, &rec.threads, &rec.layout);
+    return unused;
 }
 
 int
@@ -150,18 +166,17 @@ sdb_recorder_start(const struct sdb_recorder_options *options, char reason[SDB_R
     sdb_gvl_install(&rec.threads, &rec.layout);
     if (sc->gc_events) sdb_gc_time_events();
     sdb_gvl_enable(true);
-    sdb_gvl_seed(&rec.threads);
     sdb_gc_enable_events(true);
     rec.running = true;
     rec.forked_silent = false;
-    start_symbolizer(NULL);
-    err = sdb_scanner_launch(sc);
+    VALUE held = Qnil;
+    err = sdb_hold(meet_threads, Qnil, &held) ? sdb_scanner_launch(sc) : SDB_ERR_THREAD;
     if (err) {
         snprintf(reason, SDB_REASON_BYTES, "%s", sdb_error_text(err));
-        sdb_recorder_stop();
-        return err;
+        sdb_recorder_stop(&held);
+        sdb_go_on(held);
     }
-    return SDB_OK;
+    return err;
 }
 
 static void *
@@ -172,17 +187,31 @@ join_without_gvl(void *unused)
     return NULL;
 }
 
+static VALUE
+end_threads(VALUE unused)
+{
+    rb_thread_call_without_gvl(join_without_gvl, NULL, NULL, NULL);
+    sdb_symbolizer_stop();
+    return unused;
+}
+
+static VALUE
+name_the_rest(VALUE unused)
+{
+    sdb_symbolizer_run_here_for(rec.scanner.codes, &rec.threads, &rec.layout);
+    return unused;
+}
+
 bool
-sdb_recorder_stop(void)
+sdb_recorder_stop(VALUE *held)
 {
     if (!rec.running) return false;
     struct sdb_scanner *sc = &rec.scanner;
     rec.running = false;
     sdb_gvl_enable(false);
     sdb_gc_enable_events(false);
-    rb_thread_call_without_gvl(join_without_gvl, NULL, NULL, NULL);
-    sdb_symbolizer_stop();
-    sdb_symbolizer_run_here_for(sc->codes, &rec.threads, &rec.layout);
+    for (int tries = 0; tries < STOP_TRIES && !sdb_hold(end_threads, Qnil, held); tries++) {}
+    sdb_hold(name_the_rest, Qnil, held);
     sdb_upkeep_close(sc, NULL);
     memcpy(rec.last_counters, sc->counters, sizeof rec.last_counters);
     snprintf(rec.last_path, sizeof rec.last_path, "%s", sc->file.path);
@@ -199,7 +228,7 @@ sdb_recorder_running(void)
 void
 sdb_recorder_after_fork(void)
 {
-    if (rec.running && sdb_load_acquire(&rec.scanner.needs_symbolizer)) start_symbolizer(NULL);
+    if (rec.running) sdb_symbolizer_start(rec.scanner.codes, &rec.threads, &rec.layout);
 }
 
 static void *

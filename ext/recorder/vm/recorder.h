@@ -24,15 +24,16 @@ struct sdb_recorder_options {
 /* Starts recording. 0, or a negative error with words in reason; then nothing runs and the app goes on.
  * SDB_OK when it already runs. Runs on: any Ruby thread, GVL. */
 int sdb_recorder_start(const struct sdb_recorder_options *options, char reason[SDB_REASON_BYTES]);
-/* Stops and seals the ring; false when nothing ran. Runs on: any Ruby thread, GVL. */
-bool sdb_recorder_stop(void);
+/* Stops and seals the ring; false when nothing ran. What a trap raised meanwhile is *held for sdb_go_on. Runs on: any
+ * Ruby thread, GVL. */
+bool sdb_recorder_stop(VALUE *held);
 bool sdb_recorder_running(void);
 /* Everything recorded so far is on the file when this returns (or 200 ms passed). Runs on: GVL. */
 void sdb_recorder_flush(void);
 /* Text of the identity of the rings of children forked from now on, as "tag.worker=2"; NULL none. A child keeps it for
  * its own. Runs on: GVL. */
 void sdb_recorder_label_children(const char *key_value);
-/* In a forked child on Ruby < 3.3, where nothing else can start it: gives the recorder its symbolizer. */
+/* Gives the recorder of a forked child its symbolizer. Runs on: the forking thread, in the child, GVL. */
 void sdb_recorder_after_fork(void);
 
 struct sdb_recorder_status {

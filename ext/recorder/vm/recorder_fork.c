@@ -69,7 +69,6 @@ sdb_recorder_forked(struct sdb_recorder *rec)
     }
     sdb_gc_set_codes(rec->scanner.codes);
     rec->scanner.file_due_ns = now + SDB_CHILD_FILE_NS;
-    sdb_store_relaxed(&rec->scanner.needs_symbolizer, 1);
     sdb_gvl_seed_forked(&rec->threads, (VALUE)self.thread_value, self.th, self.root_ec,
                         self.flags | SDB_THREAD_MAIN);
     rec->main_thread = (VALUE)self.thread_value;

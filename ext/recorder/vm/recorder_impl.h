@@ -41,8 +41,9 @@ int sdb_recorder_make_parts(struct sdb_recorder *rec, uint64_t now_ns);
 void sdb_recorder_free_parts(struct sdb_recorder *rec);
 /* A recording of its own for the child, or silence. Runs on: the forking thread, in the child, before any Ruby code. */
 void sdb_recorder_forked(struct sdb_recorder *rec);
-/* Only asks: the job runs on a Ruby thread. Before 3.3 a job queued from here can meet a half-written slot (ruby bug
- * 19991), so Process._fork does it there (lib/sdb/fork.rb). Runs on: scanner of a forked child. */
+/* A postponed job will start it on a Ruby thread. The last resort, for forks of C code and symbolizers that the app
+ * killed; forks of Ruby code start theirs (sdb_recorder_after_fork). Nothing before 3.3, where a job queued from here can
+ * meet a half-written slot (ruby bug 19991). Runs on: scanner. */
 void sdb_recorder_request_symbolizer(void);
 
 #endif

@@ -67,7 +67,7 @@ sdb_recorder_make_parts(struct sdb_recorder *rec, uint64_t now_ns)
     sc->exact = sdb_gvl_exact();
     sc->gc_events = rec->stacks_last; /* 3.3+, see gc.h */
     sc->during_gc = rb_during_gc;
-    sc->start_symbolizer = sdb_recorder_request_symbolizer;
+    sc->request_symbolizer = sdb_recorder_request_symbolizer;
     sc->every_second = sdb_oom_upkeep_second;
     sc->every_second_data = sc;
     sdb_oom_upkeep_reset();

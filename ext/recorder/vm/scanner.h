@@ -44,7 +44,7 @@ struct sdb_scanner {
     bool exact;     /* states from GVL events */
     bool gc_events; /* GC timed by events */
     int (*during_gc)(void);
-    void (*start_symbolizer)(void);
+    void (*request_symbolizer)(void);
     void (*every_second)(
         void *); /* upkeep of other layers (registration with the OOM daemon); may be NULL */
     void *every_second_data;
@@ -84,15 +84,14 @@ struct sdb_scanner {
     bool gc_now;
     uint32_t invalid[64]; /* entries that failed their proof, to be dropped; oldest first */
     uint32_t invalid_count;
-    uint64_t cpu_ns; /* of the scanner's thread, as last read by itself */
+    uint64_t cpu_ns;      /* of the scanner's thread, as last read by itself */
+    bool symbolizer_gone; /* a second ago; when it still is, another is requested */
 
     /* shared: atomic */
     uint64_t counters[SDB_COUNTER_COUNT];
     uint64_t stop;
     uint64_t dump_asked, dump_done; /* flush on request */
-    uint64_t
-        needs_symbolizer; /* a forked child has none yet: start_symbolizer is called until it has */
-    pthread_mutex_t tick_lock; /* held during a tick, so that fork finds a tick boundary */
+    pthread_mutex_t tick_lock;      /* held during a tick, so that fork finds a tick boundary */
     pthread_t thread;
     bool started;
 };

@@ -24,6 +24,7 @@
 #include "sdb_atomic.h"
 #include "vm/gc.h"
 #include "vm/gvl.h"
+#include "vm/protect.h"
 #include "vm/symbolizer_work.h"
 
 enum { JOINERS_MAX = 16, INEXACT_NS = 50000000 };
@@ -35,6 +36,7 @@ static struct {
     VALUE joiners
         [JOINERS_MAX]; /* who sat in join when the present thread began; compared, never followed */
     int joiner_count;
+    bool described; /* has its name */
     /* shared: atomic */
     uint64_t asked; /* SDB_ASK_* bits; the futex is its low half */
     uint64_t tid, alive, stop, interrupted;
@@ -146,15 +148,43 @@ is_new_joiner(VALUE thread)
 
 static VALUE symbolizer_main(void *unused);
 
+static VALUE
+create_thread(VALUE unused)
+{
+    (void)unused;
+    sym.thread = rb_thread_create(symbolizer_main, NULL);
+    return Qnil;
+}
+
+static VALUE
+describe_thread(VALUE thread)
+{
+    sym.described = true;
+    rb_funcall(thread, rb_intern("name="), 1, rb_str_new_cstr("sdb symbolizer"));
+    rb_funcall(thread, rb_intern("report_on_exception="), 1, Qfalse);
+    return Qnil;
+}
+
+/* Checks no interrupts: rb_thread_create does not, each rb_funcall does (vm_eval.c:vm_call0_body). No thread where none
+ * can be made (a frozen ThreadGroup, a limit). */
+static void
+begin_bare_thread(void)
+{
+    sym.described = false;
+    sdb_store_release(&sym.alive, 1);
+    if (sdb_protect(create_thread, Qnil, NULL)) {
+        sdb_gc_set_symbolizer(sym.thread);
+    } else {
+        sdb_store_release(&sym.alive, 0);
+    }
+}
+
 static void
 begin_thread(void)
 {
-    sdb_store_release(&sym.alive, 1);
-    sym.thread = rb_thread_create(symbolizer_main, NULL);
-    sdb_gc_set_symbolizer(sym.thread);
+    begin_bare_thread();
     /* from here, not by itself: the app may raise into it before it has begun */
-    rb_funcall(sym.thread, rb_intern("name="), 1, rb_str_new_cstr("sdb symbolizer"));
-    rb_funcall(sym.thread, rb_intern("report_on_exception="), 1, Qfalse);
+    if (!NIL_P(sym.thread)) sdb_protect(describe_thread, sym.thread, NULL);
 }
 
 /* Whether the last thing that happened was a thread that went to sleep. Where that is only known to a few ticks
@@ -172,13 +202,7 @@ static bool
 stand_aside(void)
 {
     struct sleepers s = {0};
-    int raised = 0;
-    rb_protect(look_at_sleepers, (VALUE)&s, &raised);
-    if (raised) {
-        rb_set_errinfo(Qnil);
-        return false;
-    }
-    if (s.others_awake) return false;
+    if (!sdb_protect(look_at_sleepers, (VALUE)&s, NULL) || s.others_awake) return false;
     for (int i = 0; i < s.joiners; i++) {
         if (!is_new_joiner(s.joining[i])) continue;
         sym.joiner_count = s.joiners;
@@ -190,17 +214,18 @@ stand_aside(void)
     if (s.timeless_sleeps) return false; /* `sleep` for ever is no deadlock to the VM */
     struct sleepers again = {0};
     rb_thread_call_without_gvl(wait_briefly, NULL, RUBY_UBF_IO, NULL);
-    rb_protect(look_at_sleepers, (VALUE)&again, &raised);
-    if (raised) rb_set_errinfo(Qnil);
-    else if (!again.others_awake && !again.timeless_sleeps && !sdb_load_acquire(&sym.stop)) {
+    if (sdb_protect(look_at_sleepers, (VALUE)&again, NULL) && !again.others_awake &&
+        !again.timeless_sleeps && !sdb_load_acquire(&sym.stop)) {
         rb_thread_sleep_deadly();
     }
     return false;
 }
 
 static VALUE
-symbolizer_loop(VALUE self)
+symbolizer_loop(RB_BLOCK_CALL_FUNC_ARGLIST(unused, self))
 {
+    (void)unused, (void)argc, (void)argv, (void)blockarg;
+    if (!sym.described) sdb_protect(describe_thread, self, NULL);
     while (!sdb_load_acquire(&sym.stop)) {
         sdb_store_release(&sym.interrupted, 0);
         rb_thread_call_without_gvl(wait_for_work, NULL, interrupt_wait, NULL);
@@ -213,6 +238,16 @@ symbolizer_loop(VALUE self)
         if ((asked & SDB_ASK_IDLE) && stand_aside()) break;
     }
     return Qnil;
+}
+
+/* A thread inherits what its creator has masked, but this one must end when the app wants it to. */
+static VALUE
+symbolizer_unmasked(VALUE self)
+{
+    VALUE mask = rb_hash_new();
+    rb_hash_aset(mask, rb_cObject, ID2SYM(rb_intern("immediate")));
+    return rb_block_call(rb_cThread, rb_intern("handle_interrupt"), 1, &mask, symbolizer_loop,
+                         self);
 }
 
 static VALUE
@@ -233,25 +268,33 @@ symbolizer_main(void *unused)
     VALUE self = rb_thread_current();
     sdb_store_relaxed(&sym.tid, (uint64_t)syscall(SYS_gettid));
     sdb_gvl_set_own();
-    return rb_ensure(symbolizer_loop, self, symbolizer_ended, self);
+    return rb_ensure(symbolizer_unmasked, self, symbolizer_ended, self);
+}
+
+static void
+start(struct sdb_code_table *codes, struct sdb_thread_table *threads,
+      const struct sdb_layout *layout, void (*begin)(void))
+{
+    sdb_symbolizer_work_on(codes, threads, layout);
+    sym.threads = threads;
+    sdb_store_release(&sym.stop, 0);
+    if (!sdb_symbolizer_is_gone()) return;
+    sym.joiner_count = 0;
+    begin();
 }
 
 void
 sdb_symbolizer_start(struct sdb_code_table *codes, struct sdb_thread_table *threads,
                      const struct sdb_layout *layout)
 {
-    sdb_symbolizer_work_on(codes, threads, layout);
-    sym.threads = threads;
-    sdb_store_release(&sym.stop, 0);
-    if (sdb_symbolizer_alive()) return;
-    sym.joiner_count = 0;
-    begin_thread();
+    start(codes, threads, layout, begin_thread);
 }
 
-bool
-sdb_symbolizer_alive(void)
+void
+sdb_symbolizer_start_in_job(struct sdb_code_table *codes, struct sdb_thread_table *threads,
+                            const struct sdb_layout *layout)
 {
-    return !NIL_P(sym.thread) && RTEST(rb_funcall(sym.thread, rb_intern("alive?"), 0));
+    start(codes, threads, layout, begin_bare_thread);
 }
 
 void

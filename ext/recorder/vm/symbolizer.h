@@ -14,15 +14,18 @@
 #include "vm/layout.h"
 #include "vm/thread_table.h"
 
-/* Starts the thread (when it is not alive). Runs on: any Ruby thread, GVL. */
+/* Starts the thread when there is none. Runs on: any Ruby thread, GVL. */
 void sdb_symbolizer_start(struct sdb_code_table *codes, struct sdb_thread_table *threads,
                           const struct sdb_layout *layout);
+/* The same inside a postponed job, which swallows what is raised in it: gives the VM no occasion to. Runs on: any Ruby
+ * thread, GVL. */
+void sdb_symbolizer_start_in_job(struct sdb_code_table *codes, struct sdb_thread_table *threads,
+                                 const struct sdb_layout *layout);
 /* Asks it to end and waits until it did. Runs on: any Ruby thread, GVL (given up meanwhile). */
 void sdb_symbolizer_stop(void);
 /* Names everything pending, on the calling thread, after the symbolizer ended. Runs on: any Ruby thread, GVL. */
 void sdb_symbolizer_run_here_for(struct sdb_code_table *codes, struct sdb_thread_table *threads,
                                  const struct sdb_layout *layout);
-bool sdb_symbolizer_alive(void);
 
 enum { SDB_ASK_WORK = 1, SDB_ASK_IDLE = 2 };
 /* Wakes it for what is pending (WORK), or tells it that no thread of the process ran for a while (IDLE), when
@@ -33,7 +36,7 @@ uint64_t sdb_symbolizer_gvl_ns(void);
 /* Passes over the threads' names begun and ended so far. Runs on: any. */
 uint64_t sdb_symbolizer_passes_begun(void);
 uint64_t sdb_symbolizer_passes_ended(void);
-/* True when it ended without being asked to. Runs on: any. */
+/* True when there is none: it was not started, or ended, perhaps without being asked to. Runs on: any. */
 bool sdb_symbolizer_is_gone(void);
 /* CPU the present symbolizer thread has used, ns; one system call. Runs on: any. */
 uint64_t sdb_symbolizer_cpu_ns(void);

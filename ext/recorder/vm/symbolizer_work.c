@@ -12,6 +12,7 @@
 #include "core/event_queue.h"
 #include "sdb_atomic.h"
 #include "vm/gc.h"
+#include "vm/protect.h"
 #include "vm/symbolizer.h"
 #include "vm/symbols.h"
 
@@ -28,7 +29,7 @@ static struct {
     struct sdb_thread_table *threads;
     const struct sdb_layout *layout;
     /* guarded by the GVL */
-    struct sdb_young current; /* being named, for rb_protect */
+    struct sdb_young current; /* being named, for sdb_protect */
     struct sdb_named *made;
     uint64_t ready_ns; /* own thread: since when it wants the GVL */
     /* shared: atomic */
@@ -73,11 +74,8 @@ static bool
 name_one(void)
 {
     if (!sdb_code_table_young_peek(work.codes, &work.current)) return false;
-    int raised = 0;
     work.made = NULL;
-    rb_protect(make_protected, Qnil, &raised);
-    if (raised) {
-        rb_set_errinfo(Qnil);
+    if (!sdb_protect(make_protected, Qnil, NULL)) {
         /* a class whose name raises: keep the code without one, never ask again */
         static const struct sdb_symbol nameless = {
             .kind = SDB_CODE_INVALID, .name = "", .path = "", .class_name = ""};
@@ -196,11 +194,7 @@ sdb_symbolizer_work_turn(void)
         more = name_one();
         now = sdb_monotonic_ns();
     }
-    if (!more) {
-        int raised = 0;
-        rb_protect(housekeeping, Qnil, &raised);
-        if (raised) rb_set_errinfo(Qnil);
-    }
+    if (!more) sdb_protect(housekeeping, Qnil, NULL);
     now = sdb_monotonic_ns();
     sdb_add_relaxed(&work.gvl_ns, now - begin);
     work.ready_ns = now;

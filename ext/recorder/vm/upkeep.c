@@ -235,7 +235,9 @@ sdb_upkeep_second(struct sdb_scanner *sc)
     sc->second_ns = sc->now_ns;
     sdb_upkeep_state(sc);
     drop_invalid(sc);
-    if (sdb_symbolizer_is_gone()) sdb_store_release(&sc->needs_symbolizer, 1);
+    bool gone = sdb_symbolizer_is_gone();
+    if (gone && sc->symbolizer_gone) sc->request_symbolizer();
+    sc->symbolizer_gone = gone;
     sdb_infer_second(sc);
     struct sdb_pacing_use use = {.cpu_ns = sc->cpu_ns,
                                  .displaced = sc->counters[SDB_C_DISPLACED_TICKS],
@@ -288,7 +290,6 @@ sdb_upkeep_tick(struct sdb_scanner *sc)
     write_names(sc);
     sdb_upkeep_memory(sc);
     ask_symbolizer(sc);
-    if (sdb_load_acquire(&sc->needs_symbolizer) && sc->tick % 16 == 4) sc->start_symbolizer();
     if (sc->file_due_ns && sc->now_ns >= sc->file_due_ns) open_file(sc);
     if (sc->now_ns - sc->second_ns >= 1000000000ull) sdb_upkeep_second(sc);
     uint64_t asked = sdb_load_acquire(&sc->dump_asked);

@@ -204,7 +204,7 @@ keep_active(struct sdb_scanner *sc, uint32_t index)
 static bool
 name_is_final(struct sdb_scanner *sc, struct sdb_scan *scan, uint64_t death_ns)
 {
-    if (sc->last_tick || sdb_load_relaxed(&sc->needs_symbolizer)) return true;
+    if (sc->last_tick || sdb_symbolizer_is_gone()) return true;
     if (!scan->death_pass) {
         scan->death_pass = sdb_symbolizer_passes_begun() + 1;
         sc->ask_soon = true;

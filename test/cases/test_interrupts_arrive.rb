@@ -1,0 +1,180 @@
+# frozen_string_literal: true
+
+require_relative "../test_helper"
+require "support/case_helper"
+
+# Thread#kill, Timeout and what a trap raises arrive wherever sdb's own code happens to run at that moment. A thread
+# whose kill was swallowed runs on with status "aborting", and no second kill ends it.
+class TestInterruptsArrive < Minitest::Test
+  include CaseHelper
+
+  HELPERS = <<~RUBY
+    $stdout.sync = true
+    def symbolizer = Thread.list.find { |t| t.name == "sdb symbolizer" }
+    def wait_until(seconds = 10)
+      deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + seconds
+      until (found = yield)
+        abort "waited for nothing" if Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
+        sleep 0.002
+      end
+      found
+    end
+    def state_of(path) = Sdb.const_get(:Ring).read(path).state
+    # a method that Ruby runs on our behalf takes long
+    def slow(object, name, seconds, to = object.singleton_class)
+      to.prepend(Module.new do
+        define_method(name) do |*a|
+          from = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+          nil while Process.clock_gettime(Process::CLOCK_MONOTONIC) - from < seconds
+          super(*a)
+        end
+      end)
+    end
+  RUBY
+
+  # On 3.3+ a symbolizer that the app killed is begun anew by a postponed job, inside one of these threads.
+  def test_threads_that_are_killed_while_a_new_symbolizer_begins_end
+    figures = run_program(<<~RUBY, interval: "1ms")
+      slow(nil, :name=, 0.3, Thread)
+      symbolizer.kill.join
+      left = 0
+      begun = nil
+      until begun && Time.now - begun > 1
+        threads = 4.times.map { Thread.new { loop { 1 + 1 } } }
+        sleep 0.05
+        left += threads.each(&:kill).count { |t| t.join(5).nil? }
+        begun ||= Time.now if RUBY_VERSION < "3.3" || symbolizer
+        break if left > 0
+      end
+      puts "left=\#{left}"
+      exit!(0)
+    RUBY
+    assert_equal({ "left" => "0" }, figures)
+  end
+
+  def test_threads_that_are_killed_in_forked_children_end
+    figures = run_program(<<~RUBY, interval: "100us", env: { "TIMES" => long(6, 300).to_s })
+      busy = Thread.new { loop { 1 + 1 } }
+      left = Integer(ENV["TIMES"]).times.sum do
+        pid = fork do
+          left = 0
+          till = Time.now + 1.3
+          while left.zero? && Time.now < till
+            threads = 8.times.map { Thread.new { loop { 1 + 1 } } }
+            sleep 0.03
+            left += threads.each(&:kill).count { |t| t.join(8).nil? }
+          end
+          exit!(left)
+        end
+        Process.wait2(pid).last.exitstatus
+      end
+      puts "left=\#{left}"
+    RUBY
+    assert_equal({ "left" => "0" }, figures)
+  end
+
+  def test_a_child_has_its_symbolizer_from_the_first_line_on
+    figures = run_program(<<~RUBY)
+      pid = fork { exit!(symbolizer ? 0 : 1) }
+      puts "has=\#{Process.wait2(pid).last.exitstatus}"
+      pid = fork { symbolizer.kill.join; 40.times { sleep 0.1; break if symbolizer }; exit!(symbolizer ? 0 : 1) }
+      puts "has_again=\#{Process.wait2(pid).last.exitstatus}"
+    RUBY
+    assert_equal({ "has" => "0", "has_again" => RUBY_VERSION < "3.3" ? "1" : "0" }, figures)
+  end
+
+  def test_a_child_where_no_thread_can_be_made_goes_on_as_it_would
+    result = program(<<~RUBY, interval: "1ms")
+      Thread.current.group.freeze
+      pid = fork { puts "child=\#{(1..1000).sum}"; $stdout.flush; exit 4 }
+      puts "status=\#{Process.wait2(pid).last.exitstatus}"
+    RUBY
+    assert_equal({ "child" => "500500", "status" => "4" }, result.figures, result.err)
+    assert_empty result.err
+  end
+
+  # Naming asks each thread for its name, which may be the app's code.
+  def test_a_symbolizer_that_is_killed_in_the_midst_of_its_work_ends
+    figures = run_program(<<~RUBY)
+      asked = 0
+      app = Thread.new { sleep }
+      app.define_singleton_method(:name) { asked += 1; sleep 0.2; "app" }
+      Thread.new { 1 }.join
+      wait_until { asked.positive? }
+      killed = symbolizer.kill
+      puts "ended=\#{!killed.join(5).nil?}"
+      exit!(0)
+    RUBY
+    assert_equal({ "ended" => "true" }, figures)
+  end
+
+  def test_a_symbolizer_that_began_where_interrupts_are_masked_can_be_killed
+    figures = run_unstarted(<<~RUBY)
+      Thread.handle_interrupt(Object => :never) { Sdb.start }
+      puts "ended=\#{!symbolizer.kill.join(5).nil?}"
+      exit!(0)
+    RUBY
+    assert_equal({ "ended" => "true" }, figures)
+  end
+
+  # What is sent during a start or a stop waits until it is done; the log is whole, and the next start works.
+  def test_what_other_threads_send_during_start_and_stop_arrives_after_it
+    figures = run_unstarted(<<~RUBY)
+      require "timeout"
+      slow(nil, :native_thread_id, 0.05, Thread)
+      slow(nil, :alive?, 0.02, Thread)
+      def killed_in(delay)
+        thread = Thread.new { yield; sleep 20; nil }
+        sleep delay
+        thread.kill
+        thread.join(10) ? "ended" : thread.status
+      end
+      starts = [0.0, 0.01, 0.03, 0.06].map do |delay|
+        ended = killed_in(delay) { Sdb.start }
+        Sdb.start
+        path = Sdb.status[:ring]
+        stopped = killed_in(delay) { Sdb.stop }
+        Sdb.stop
+        [ended, stopped, Sdb.status[:state], state_of(path)].join(",")
+      end
+      puts "kills=\#{starts.uniq.join(";")}"
+      raised = [0.01, 0.03, 0.05].map do |delay|
+        Sdb.start
+        Timeout.timeout(delay) { Sdb.stop; sleep 20 }
+      rescue Timeout::Error
+        Sdb.status[:state]
+      end
+      puts "timeouts=\#{raised.uniq.join(";")}"
+    RUBY
+    assert_equal({ "kills" => "ended,ended,stopped,stopped", "timeouts" => "stopped" }, figures)
+  end
+
+  def test_what_a_trap_raises_during_a_stop_goes_on_when_the_log_is_sealed
+    figures = run_unstarted(<<~RUBY)
+      slow(nil, :alive?, 0.05, Thread)
+      stops = [0.01, 0.02, 0.04, 0.06].map do |delay|
+        Sdb.start
+        path = Sdb.status[:ring]
+        other = spawn("sleep \#{delay}; kill -INT \#{Process.pid}")
+        begin
+          Sdb.stop
+          sleep 20
+        rescue Interrupt
+          Process.wait(other)
+          [Sdb.status[:state], state_of(path)].join(",")
+        end
+      end
+      puts "stops=\#{stops.uniq.join(";")}"
+    RUBY
+    assert_equal({ "stops" => "stopped,stopped" }, figures)
+  end
+
+  private
+
+  def run_program(code, **options) = program!(HELPERS + code, **options).figures
+
+  # A program that starts the recording by itself.
+  def run_unstarted(code)
+    run_program("require 'sdb'\nrequire 'sdb/open'\n#{code}", with_sdb: false, env: { "SDB" => nil, "SDB_DIR" => @dir })
+  end
+end
