@@ -115,7 +115,7 @@ class TestOomdHostile < Minitest::Test
     assert_equal 1, dump.flags[:head_stale]
     assert_operator dump.flags[:read_errors], :>, 0
     assert_operator dump.number(:capture_bytes), :<=, (1 << 20) + (64 << 10)
-    assert_operator dump.number(:capture_ns), :<, 50_000_000
+    assert_operator dump.number(:capture_ns), :<, 500_000_000 # the machine may stand still meanwhile
     assert_heard
   end
 
