@@ -41,4 +41,20 @@ class TestC10C17Endings < Minitest::Test
       end
     end
   end
+
+  def test_a_process_that_becomes_a_daemon_has_a_recording_of_its_own_with_names
+    told = File.join(@dir, "told")
+    result = program!(<<~RUBY, interval: "100us", env: { "TOLD" => told })
+      Process.daemon(true)
+      def work_of_the_daemon = 20_000.times { |i| i.to_s }
+      finish = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 0.3
+      work_of_the_daemon while Process.clock_gettime(Process::CLOCK_MONOTONIC) < finish
+      File.write("\#{ENV["TOLD"]}.new", Sdb.status[:ring])
+      at_exit { File.rename("\#{ENV["TOLD"]}.new", ENV["TOLD"]) }
+    RUBY
+    500.times { File.exist?(told) ? break : sleep(0.02) }
+    profile = Sdb.open(File.read(told))
+    refute_equal result.pid, profile.rings.first.pid
+    assert_includes names(profile), "Object#work_of_the_daemon"
+  end
 end
