@@ -20,6 +20,8 @@ module Sdb
   class << self
     # Starts recording in this process. Idempotent: a second call returns the recorder that runs.
     #
+    # May be called in a signal handler, like stop and status.
+    #
     # Never raises for what the host cannot do: then the recorder is disabled, and Sdb.status says why. A wrong
     # argument raises ArgumentError.
     #
@@ -30,16 +32,16 @@ module Sdb
     # @param service [String, nil] a name for this process in reports
     # @param tags [Hash] on every sample of this process
     #: (?interval: Float, ?dir: String?, ?ring: Integer, ?max_cpu: Float, ?service: String?, ?tags: Hash) -> Recorder
-    def start(**options) = Recorder.start(**options)
+    def start(**options) = with_locks { Recorder.start(**options) }
 
     # Ends the recording and seals the ring.
     # @return [String, nil] the ring's path
     #: () -> String?
-    def stop = Recorder.stop
+    def stop = with_locks { Recorder.stop }
 
     # What the recorder does and costs, as in `sdb status --json` with symbol keys. Readable after stop.
     #: () -> Hash[Symbol, untyped]
-    def status = Recorder.status
+    def status = with_locks { Recorder.status }
 
     # Records (if nothing records yet) while the block runs.
     # @param threads [Array<Thread>, nil] only these; nil: all
@@ -69,6 +71,22 @@ module Sdb
         require_relative "sdb/doctor"
         doctor(**options)
       end
+    end
+
+    private
+
+    SIGNAL_WAIT_S = 1 # much longer than a start or a stop takes
+    private_constant :SIGNAL_WAIT_S
+
+    # A signal handler may wait for no lock, neither ours nor that of require: there a thread does it. The handler does not
+    # wait for it for ever, because it may itself have interrupted whoever holds the lock.
+    def with_locks(&)
+      Mutex.new.synchronize {} # rubocop:disable Lint/EmptyBlock
+      yield
+    rescue ThreadError => e
+      raise unless e.message.include?("trap context")
+
+      Thread.new(&).tap { |thread| thread.report_on_exception = false }.join(SIGNAL_WAIT_S)&.value
     end
   end
 end

@@ -28,12 +28,12 @@ module Sdb
       def start(**options)
         config = Config.resolve(**options)
         undisturbed do
-          return @current if @current&.running?
+          next if @current&.running?
 
           @current = new(config)
           @current.send(:begin_recording)
-          @current
         end
+        @current
       end
 
       #: () -> String?

@@ -169,6 +169,42 @@ class TestInterruptsArrive < Minitest::Test
     assert_equal({ "stops" => "stopped,stopped" }, figures)
   end
 
+  # As with other profilers: trap(:USR1) { Sdb.start }.
+  def test_a_signal_handler_can_start_and_stop_a_recording
+    figures = run_unstarted(<<~RUBY)
+      trap(:USR1) { Sdb.start }
+      trap(:USR2) { Sdb.stop }
+      states = 3.times.flat_map do
+        [:USR1, :USR2].map do |signal|
+          Process.kill(signal, Process.pid)
+          wait_until { (Sdb.status[:ring] && (Sdb.status[:state] == "stopped")) == (signal == :USR2) }
+          Sdb.status[:state].sub("parked", "running")
+        end
+      end
+      puts "states=\#{states.join(",")}"
+    RUBY
+    assert_equal({ "states" => (%w[running stopped] * 3).join(",") }, figures)
+  end
+
+  # On the way through a start or a stop it finds one in progress.
+  def test_a_signal_handler_that_interrupts_a_start_or_a_stop_goes_on
+    figures = run_unstarted(<<~RUBY)
+      slow(nil, :native_thread_id, 0.05, Thread)
+      slow(nil, :alive?, 0.05, Thread)
+      met = 0
+      trap(:USR1) { met += 1; Sdb.start; Sdb.stop }
+      [0.01, 0.03, 0.06, 0.09].each do |delay|
+        other = spawn("sleep \#{delay}; kill -USR1 \#{Process.pid}")
+        Sdb.start
+        Sdb.stop
+        Process.wait(other)
+      end
+      wait_until { Sdb.stop; Thread.list.size == 1 } # the handlers' threads came to their end, in some order
+      puts "met=\#{met}", "state=\#{Sdb.status[:state]}"
+    RUBY
+    assert_equal({ "met" => "4", "state" => "stopped" }, figures)
+  end
+
   private
 
   def run_program(code, **options) = program!(HELPERS + code, **options).figures

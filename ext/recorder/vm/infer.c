@@ -131,7 +131,9 @@ read_what_may_have_run(struct sdb_scanner *sc)
 {
     if (sdb_load_relaxed(&sc->threads->live_count) <= FEW_THREADS) {
         read_clocks(sc, true);
+        /* the process' clock starts anew when the threads become many */
         sc->explained_at_ns = sc->explained_cpu_ns = 0;
+        sc->inferred_stopped = false;
         return true;
     }
     if (!sc->inferred_running && !anything_ran(sc)) return false;
