@@ -9,10 +9,26 @@
  */
 #include "glue/span_api.h"
 
+#include <ruby/ractor.h>
 #include "vm/spans.h"
 
 static ID id_kind, id_id;
 static VALUE span_class;
+static rb_ractor_local_key_t main_ractor; /* not NULL there */
+
+/* Elsewhere the functions do what the stand-ins do: each other Ractor has a GVL of its own, and spans are guarded by
+ * one. */
+static bool
+in_main_ractor(void)
+{
+    return rb_ractor_local_storage_ptr(main_ractor) != NULL;
+}
+
+static bool
+spans_on(void)
+{
+    return sdb_spans_on() && in_main_ractor();
+}
 
 /* ---- arguments ---- */
 
@@ -136,7 +152,7 @@ api_span(int argc, VALUE *argv, VALUE self)
     (void)self;
     rb_need_block();
     VALUE options = keywords(argc, argv, 1);
-    if (!sdb_spans_on()) return rb_yield_values2(0, NULL);
+    if (!spans_on()) return rb_yield_values2(0, NULL);
 
     struct tag_arguments a;
     struct sdb_tag_text tags;
@@ -172,7 +188,7 @@ api_tag(int argc, VALUE *argv, VALUE self)
     (void)self;
     VALUE options = keywords(argc, argv, 0);
     bool block = rb_block_given_p();
-    if (!sdb_spans_on()) return block ? rb_yield_values2(0, NULL) : Qfalse;
+    if (!spans_on()) return block ? rb_yield_values2(0, NULL) : Qfalse;
 
     struct tag_arguments a;
     take_arguments(options, &a, false, NULL);
@@ -197,7 +213,7 @@ static VALUE
 api_tags(VALUE self)
 {
     (void)self;
-    VALUE tags = sdb_tags_current();
+    VALUE tags = in_main_ractor() ? sdb_tags_current() : Qnil;
     return NIL_P(tags) ? rb_obj_freeze(rb_hash_new()) : tags;
 }
 
@@ -206,7 +222,7 @@ api_mark(VALUE self, VALUE text)
 {
     (void)self;
     text = string_of(text);
-    sdb_mark_now(text_of(text));
+    if (in_main_ractor()) sdb_mark_now(text_of(text));
     RB_GC_GUARD(text);
     return Qnil;
 }
@@ -252,7 +268,7 @@ api_current_span(VALUE self)
 {
     (void)self;
     VALUE context = Qnil;
-    uint64_t id = sdb_span_current(&context);
+    uint64_t id = in_main_ractor() ? sdb_span_current(&context) : 0;
     return id ? handle_new(context, id) : Qnil;
 }
 
@@ -262,7 +278,7 @@ api_begin_span(VALUE self, VALUE name, VALUE kind, VALUE id, VALUE trace, VALUE 
                VALUE outermost)
 {
     (void)self;
-    if (!sdb_spans_on()) return Qnil;
+    if (!spans_on()) return Qnil;
     struct tag_arguments a;
     struct sdb_tag_text encoded;
     take_arguments(tags, &a, false, &encoded);
@@ -365,15 +381,20 @@ span_finish(int argc, VALUE *argv, VALUE self)
 void
 Init_sdb_span_api(VALUE native)
 {
+    static const struct rb_ractor_local_storage_type not_freed = {NULL, NULL};
     id_kind = rb_intern("kind");
     id_id = rb_intern("id");
+    main_ractor = rb_ractor_local_storage_ptr_newkey(&not_freed);
+    rb_ractor_local_storage_ptr_set(main_ractor, &main_ractor);
     VALUE methods = rb_define_module_under(native, "SpanMethods");
+    RB_EXT_RACTOR_SAFE(true);
     rb_define_method(methods, "span", api_span, -1);
     rb_define_method(methods, "tag", api_tag, -1);
     rb_define_method(methods, "tags", api_tags, 0);
     rb_define_method(methods, "mark", api_mark, 1);
     rb_define_method(methods, "current_span", api_current_span, 0);
     rb_define_method(methods, "begin_span", api_begin_span, 6);
+    RB_EXT_RACTOR_SAFE(false);
 
     rb_gc_register_mark_object(span_class = rb_define_class_under(native, "Span", rb_cObject));
     rb_undef_alloc_func(span_class);

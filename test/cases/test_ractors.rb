@@ -1,0 +1,62 @@
+# frozen_string_literal: true
+
+require_relative "../test_helper"
+require "support/case_helper"
+
+# Threads of several Ractors run Ruby at the same time.
+class TestRactors < Minitest::Test
+  include CaseHelper
+
+  def test_threads_of_other_ractors_are_recorded_where_the_vm_tells_of_them
+    result = program!(<<~RUBY, interval: "100us", env: { "SECONDS" => long(1, 120).to_s })
+      Warning[:experimental] = false
+      def self.answer(ractor) = ractor.respond_to?(:value) ? ractor.value : ractor.take
+      class Foo
+        def self.burn(n) = n.times { |i| [i.to_s, i] }
+      end
+      finish = Process.clock_gettime(Process::CLOCK_MONOTONIC) + Integer(ENV["SECONDS"])
+      ractors = 3.times.map do |number|
+        Ractor.new(number, finish) do |number, finish|
+          Thread.current.name = "ractor-\#{number}"
+          rounds = 0
+          while Process.clock_gettime(Process::CLOCK_MONOTONIC) < finish
+            Foo.burn(1000)
+            Thread.new { Foo.burn(10) }.join
+            GC.start if (rounds += 1) % 100 == 0
+          end
+          rounds
+        end
+      end
+      while Process.clock_gettime(Process::CLOCK_MONOTONIC) < finish
+        GC.compact if GC.respond_to?(:compact)
+        sleep 0.05
+      end
+      puts "ended=\#{ractors.count { |ractor| answer(ractor).positive? }}"
+    RUBY
+    assert_equal({ "ended" => "3" }, result.figures)
+    profile = log_of(result)
+    assert_empty profile.warnings.grep(/damaged|corrupt/)
+    threads = profile.threads.threads.filter_map(&:name).grep(/ractor/).sort
+    assert_equal RUBY_VERSION < "3.2" ? [] : %w[ractor-0 ractor-1 ractor-2], threads
+    assert_includes names(profile), "block in Foo.burn" unless threads.empty?
+  end
+
+  # A recording must not break a program that runs its spans in a Ractor: there they only run the block.
+  def test_spans_in_other_ractors_run_their_block_as_without_a_recording
+    code = <<~RUBY
+      require "sdb"
+      Warning[:experimental] = false
+      def self.answer(ractor) = ractor.respond_to?(:value) ? ractor.value : ractor.take
+      told = answer(Ractor.new do
+        [Sdb.span("a", kind: :job, x: 1) { 1 }, Sdb.tag(y: 2) { 2 }, Sdb.tag(y: 2), Sdb.tags, Sdb.mark("m"),
+         Sdb.current_span, Sdb.begin_span("b", :job, nil, nil, nil, true)].inspect
+      rescue Exception => e
+        e.full_message
+      end)
+      puts "told=\#{told.delete(" ")}", "here=\#{Sdb.span("here") { Sdb.current_span.class }}"
+    RUBY
+    plain = program!(code, with_sdb: false).figures
+    assert_equal "[1,2,false,{},nil,nil,nil]", plain["told"]
+    assert_equal plain.merge("here" => "Sdb::Native::Span"), program!(code).figures
+  end
+end
