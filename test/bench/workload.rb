@@ -3,7 +3,8 @@
 # Work whose time is known: each method reads the clocks first and last, and keeps what passed between.
 module Workload
   KINDS = %i[ruby_busy c_busy c_sleep sleep off_gvl].freeze
-  Call = Struct.new(:name, :kind, :wall_ns, :cpu_ns)
+  # wall_ns, cpu_ns: between the method's first look at the clocks and its last; left_ns: from then until its caller was back.
+  Call = Struct.new(:name, :kind, :wall_ns, :cpu_ns, :left_ns)
 
   module_function
 
@@ -50,12 +51,17 @@ module Workload
           cpu = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID, :nanosecond)
           Workload.work(:#{kind}, #{seconds})
           cpu = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID, :nanosecond) - cpu
-          wall = Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond) - wall
-          calls << Workload::Call.new("#{name}##{method}", :#{kind}, wall, cpu)
+          finish = Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)
+          calls << Workload::Call.new("#{name}##{method}", :#{kind}, finish - wall, cpu, -finish)
         end
       RUBY
       method
     end
     [type.new, names]
+  end
+
+  def call(object, name, calls)
+    object.public_send(name, calls)
+    calls.last.left_ns += wall
   end
 end

@@ -232,9 +232,9 @@ symbolizer_loop(RB_BLOCK_CALL_FUNC_ARGLIST(unused, self))
         rb_thread_check_ints();
         if (sym.thread != self) break; /* another took our place */
         uint64_t asked = sdb_exchange_acq_rel(&sym.asked, 0);
-        if (sdb_load_acquire(&sym.stop)) break;
-        while (sdb_symbolizer_work_turn())
+        while (!sdb_load_acquire(&sym.stop) && sdb_symbolizer_work_turn())
             rb_thread_schedule(); /* whoever waits for the GVL goes first */
+        if (sdb_load_acquire(&sym.stop)) break;
         if ((asked & SDB_ASK_IDLE) && stand_aside()) break;
     }
     return Qnil;
