@@ -135,10 +135,11 @@ class TestFrames < Minitest::Test
           Thread.current.report_on_exception = false
           Thread.current.name = name
           burn(0.02)
+          sleep 0.1 # the symbolizer asks for its name, and needs the GVL to
           work.call
         end
       end
-      sleep 0.2
+      sleep 0.3
       threads.last.kill
       threads.each do |t|
         t.join

@@ -233,15 +233,15 @@ take_switch(struct sdb_scanner *sc, struct sdb_slot *slot, struct work *w,
     w->span = to.id;
 }
 
-uint64_t
+struct sdb_changes
 sdb_events_drain(struct sdb_scanner *sc, struct sdb_slot *slot)
 {
-    uint64_t change_ns = 0;
+    struct sdb_changes changes = {0};
     struct sdb_event_queue *q = (struct sdb_event_queue *)(uintptr_t)sdb_load_acquire(&slot->queue);
     struct sdb_event event;
-    if (!q || !sdb_event_queue_peek(q, &event)) return 0;
+    if (!q || !sdb_event_queue_peek(q, &event)) return changes;
     struct work *w = work_of(sc->events, slot);
-    if (!w) return 0;
+    if (!w) return changes;
     do {
         make_room(sc, slot, event.bytes);
         switch (event.type) {
@@ -262,13 +262,16 @@ sdb_events_drain(struct sdb_scanner *sc, struct sdb_slot *slot)
             break;
         }
         sdb_count(sc, SDB_C_EVENTS, 1);
-        if (event.type != SDB_E_MARK) change_ns = event.at_ns;
+        if (event.type != SDB_E_MARK) {
+            if (!changes.last_ns) changes.first_ns = event.at_ns;
+            changes.last_ns = event.at_ns;
+        }
         sdb_event_queue_pop(q);
     } while (sdb_event_queue_peek(q, &event));
     uint64_t dropped = sdb_event_queue_dropped(q);
     sdb_count(sc, SDB_C_LOST_QUEUE_FULL, dropped - w->dropped);
     w->dropped = dropped;
-    return change_ns;
+    return changes;
 }
 
 void

@@ -58,9 +58,11 @@ struct sdb_events *sdb_events_new(void);    /* NULL when out of memory */
 void sdb_events_free(struct sdb_events *e); /* accepts NULL */
 size_t sdb_events_memory_bytes(const struct sdb_events *e);
 
-/* Writes what the slot's thread queued; returns when its span or tags changed last (monotonic), 0 not at all. Runs on:
- * scanner, during a tick. */
-uint64_t sdb_events_drain(struct sdb_scanner *sc, struct sdb_slot *slot);
+struct sdb_changes { /* of a thread's span or tags, ns (monotonic); 0, 0: none */
+    uint64_t first_ns, last_ns;
+};
+/* Writes what the slot's thread queued. Runs on: scanner, during a tick. */
+struct sdb_changes sdb_events_drain(struct sdb_scanner *sc, struct sdb_slot *slot);
 /* The same for all slots, when the recording ends. Runs on: who stops it, the scanner's thread being gone. */
 void sdb_events_drain_all(struct sdb_scanner *sc);
 /* Repeats what is open in a chunk that has it not yet. Runs on: scanner. */

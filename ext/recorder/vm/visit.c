@@ -321,6 +321,12 @@ write_sample(struct sdb_scanner *sc, const struct sdb_slot *slot, struct sdb_sca
     scan->since_ns = v->since_ns;
 }
 
+static bool
+changed_by(const struct sdb_changes *changes, uint64_t ns)
+{
+    return changes->last_ns && changes->first_ns <= ns;
+}
+
 void
 sdb_visit(struct sdb_scanner *sc, struct sdb_slot *slot, uint32_t index)
 {
@@ -348,8 +354,9 @@ sdb_visit(struct sdb_scanner *sc, struct sdb_slot *slot, uint32_t index)
             return;
         }
     }
-    uint64_t change_ns = sdb_events_drain(sc, slot);
-    if (change_ns) scan->span_moved = scan->stack_due = true; /* 3.1: it ran, so much is certain */
+    struct sdb_changes before = sdb_events_drain(sc, slot);
+    if (before.last_ns)
+        scan->span_moved = scan->stack_due = true; /* 3.1: it ran, so much is certain */
     if (!sc->exact && !sdb_infer_state(sc, slot, scan, &v, &ran) && !due) return;
     bool phantom = sc->exact && phantom_run(sc, slot, scan, &v);
     bool running = v.state == SDB_RUNNING || v.state == SDB_GC || phantom;
@@ -365,7 +372,7 @@ sdb_visit(struct sdb_scanner *sc, struct sdb_slot *slot, uint32_t index)
     if (state != SDB_GC && (sc->exact ? running || switched : scan->stack_due)) {
         read_stack(sc, slot, scan, &v, running, &from);
     }
-    uint64_t change_after_ns = sdb_events_drain(sc, slot);
+    struct sdb_changes after = sdb_events_drain(sc, slot);
     uint64_t chunk = sdb_ring_writer_chunk(sc->writer);
     if (scan->thread_chunk != chunk || scan->name != name_version(slot))
         write_thread(sc, slot, scan, index);
@@ -375,15 +382,19 @@ sdb_visit(struct sdb_scanner *sc, struct sdb_slot *slot, uint32_t index)
         node = node_of(sc, scan, 0);
     }
     bool in_chunk = scan->sample_chunk == sdb_ring_writer_chunk(sc->writer);
-    if ((change_after_ns || change_ns > sc->now_ns) && in_chunk) {
+    bool behind = after.last_ns || before.last_ns > sc->now_ns;
+    if (behind) {
         /* the span changed behind the tick's time, and the stack may be the new one's already: it is told with the next
-         * tick, so that it does not get time of the span before */
-        node = scan->node;
+         * tick, so that it does not get time of the span before; that of before not either if there was one in between */
+        bool ahead =
+            scan->span_behind || changed_by(&before, sc->now_ns) || changed_by(&after, sc->now_ns);
+        node = in_chunk && !ahead ? scan->node : 0;
         scan->stack_due = true;
         keep_active(sc, index);
     } else if (scan->span_moved) {
         node = 0; /* what is known of its stack is of the span before */
     }
+    scan->span_behind = behind;
     bool changed =
         scan->sample_chunk != sdb_ring_writer_chunk(sc->writer) || node != scan->node ||
         state != scan->state || scan->more != more_before || v.since_ns != scan->since_ns ||
