@@ -62,8 +62,8 @@ struct sdb_slot {
 
     /* guarded by the GVL */
     uint64_t
-        context; /* VALUE, what the fiber works for that its thread runs now (vm/context.h); 0 none */
-    uint64_t allocations; /* vm/allocations.h */
+        context; /* VALUE, what the fiber works for that its thread runs now (spans/context.h); 0 none */
+    uint64_t allocations; /* spans/allocations.h */
     uint64_t tags_token;  /* which tag set the log knows of, 0 the empty one */
 
     /* owner: scanner */

@@ -18,5 +18,5 @@ else
   have_func("rb_internal_thread_specific_get", "ruby/thread.h") # 3.3+
   have_func("rb_postponed_job_preregister", "ruby/debug.h") # 3.3+
   have_func("rb_iseq_line_no") # exported, in no public header; vm/calibrate.c and the symbolizer refuse without it
-  SdbBuild.create("recorder", %w[core vm glue ../format], __dir__)
+  SdbBuild.create("recorder", %w[core scan vm spans recorder glue ../format], __dir__)
 end

@@ -5,7 +5,7 @@
  * `evicted` (dropped, to be unpinned and freed). Holds addresses as numbers and never follows them.
  *
  * Actors: scanner (finds, adds, publishes, evicts), symbolizer (takes from young, names; takes evicted),
- * GC (reads [young_head, young_tail) for marking). One writer per index; see vm/PROTOCOL.md.
+ * GC (reads [young_head, young_tail) for marking). One writer per index; see scan/PROTOCOL.md.
  */
 #ifndef SDB_CODE_TABLE_H
 #define SDB_CODE_TABLE_H

@@ -10,7 +10,7 @@
 #include "glue/span_api.h"
 #include "vm/gvl.h"
 #include "vm/protect.h"
-#include "vm/recorder.h"
+#include "recorder/recorder.h"
 #ifdef SDB_TESTING
 #include "glue/testing.h"
 #include "glue/testing_layout.h"

@@ -10,7 +10,7 @@
 #include "glue/span_api.h"
 
 #include <ruby/ractor.h>
-#include "vm/spans.h"
+#include "spans/spans.h"
 
 static ID id_kind, id_id;
 static VALUE span_class;

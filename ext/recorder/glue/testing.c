@@ -12,7 +12,7 @@
 #include <time.h>
 #include "core/clock.h"
 #include "core/testpoint.h"
-#include "vm/recorder.h"
+#include "recorder/recorder.h"
 
 /* sleep_holding_gvl(seconds): what a C extension does that forgets to give the GVL up. */
 static VALUE

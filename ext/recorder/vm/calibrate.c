@@ -13,7 +13,7 @@
 #include "vm/calibrate_walk.h"
 #include "vm/protect.h"
 #include "vm/vm_heap.h"
-#include "vm/vm_read.h"
+#include "core/self_read.h"
 
 #include <ruby.h>
 #include <ruby/debug.h>

@@ -8,7 +8,7 @@
 #include "vm/calibrate_walk.h"
 
 #include "error.h"
-#include "vm/vm_read.h"
+#include "core/self_read.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -67,7 +67,7 @@ oldest_frame_fits(const struct stack *stack, unsigned frame_bytes)
 {
     uint64_t frame[FRAME_MAX_BYTES / WORD];
     if ((stack_end(stack) - stack->cfp) % frame_bytes ||
-        !sdb_vm_read(stack_end(stack) - frame_bytes, frame, frame_bytes)) {
+        !sdb_self_read(stack_end(stack) - frame_bytes, frame, frame_bytes)) {
         return false;
     }
     for (unsigned i = 0; i < frame_bytes / WORD; i++) {
@@ -93,7 +93,7 @@ ep_fits(struct search *s, unsigned offset)
     for (unsigned i = 0; i < s->count; i++) {
         uint64_t env[ENV_WORDS], ep = frame_word(s, i, offset);
         if (ep % WORD || ep < s->stack.base + (ENV_WORDS - 1) * WORD || ep >= s->stack.cfp ||
-            !sdb_vm_read(ep - (ENV_WORDS - 1) * WORD, env, sizeof(env))) {
+            !sdb_self_read(ep - (ENV_WORDS - 1) * WORD, env, sizeof(env))) {
             return false;
         }
         bool method = s->frames[i].kind == SDB_SEARCH_C || s->frames[i].kind == SDB_SEARCH_METHOD;
@@ -161,7 +161,7 @@ try_frames(struct search *s, struct sdb_layout *layout, struct hits *hits)
     for (unsigned bytes = FRAME_MIN_BYTES; bytes <= FRAME_MAX_BYTES; bytes += WORD) {
         s->frame_bytes = bytes;
         if (depth_bytes % bytes || depth_bytes / bytes <= s->count ||
-            !sdb_vm_read(s->stack.cfp, s->copy, (size_t)s->count * bytes) ||
+            !sdb_self_read(s->stack.cfp, s->copy, (size_t)s->count * bytes) ||
             !oldest_frame_fits(&s->stack, bytes)) {
             continue;
         }
@@ -207,12 +207,12 @@ find_stack(struct search *s, uint64_t th, struct sdb_layout *out, char reason[SD
     uint64_t thread[THREAD_WORDS], ec[EC_WORDS];
     struct hits hits = {.count = 0};
     unsigned contexts = 0;
-    if (!sdb_vm_read(th, thread, sizeof(thread))) {
+    if (!sdb_self_read(th, thread, sizeof(thread))) {
         snprintf(reason, SDB_REASON_BYTES, "cannot read the thread's struct");
         return SDB_ERR_UNSUPPORTED;
     }
     for (unsigned at = 0; at < THREAD_WORDS; at++) {
-        if (thread[at] < 4096 || thread[at] % WORD || !sdb_vm_read(thread[at], ec, sizeof(ec))) {
+        if (thread[at] < 4096 || thread[at] % WORD || !sdb_self_read(thread[at], ec, sizeof(ec))) {
             continue;
         }
         for (unsigned back = 0; back < EC_WORDS; back++) {
@@ -236,8 +236,8 @@ find_stack(struct search *s, uint64_t th, struct sdb_layout *out, char reason[SD
     s->stack = (struct stack){0, 0, 0}; /* of the last try; fill again from the hit */
     s->frame_bytes = out->cfp_bytes;
     uint64_t context = thread[out->thread_ec / WORD];
-    if (!sdb_vm_read(context + out->ec_cfp, &s->stack.cfp, WORD) ||
-        !sdb_vm_read(s->stack.cfp, s->copy, (size_t)s->count * s->frame_bytes)) {
+    if (!sdb_self_read(context + out->ec_cfp, &s->stack.cfp, WORD) ||
+        !sdb_self_read(s->stack.cfp, s->copy, (size_t)s->count * s->frame_bytes)) {
         snprintf(reason, SDB_REASON_BYTES, "the stack moved while it was read");
         return SDB_ERR_UNSUPPORTED;
     }
@@ -256,8 +256,8 @@ pc_fits(const struct search *s, const struct sdb_layout *layout, sdb_search_line
         }
         uint64_t iseq = frame_word(s, i, layout->cfp_iseq), pc = frame_word(s, i, layout->cfp_pc),
                  body, encoded;
-        if (!sdb_vm_read(iseq + layout->iseq_body, &body, WORD) || body < 4096 || body % WORD ||
-            !sdb_vm_read(body + layout->body_iseq_encoded, &encoded, WORD) || encoded % WORD ||
+        if (!sdb_self_read(iseq + layout->iseq_body, &body, WORD) || body < 4096 || body % WORD ||
+            !sdb_self_read(body + layout->body_iseq_encoded, &encoded, WORD) || encoded % WORD ||
             pc <= encoded || (pc - encoded) % WORD) {
             return false;
         }
@@ -283,11 +283,11 @@ size_fits(const struct search *s, const struct sdb_layout *layout, unsigned size
         uint64_t iseq = frame_word(s, i, layout->cfp_iseq), pc = frame_word(s, i, layout->cfp_pc);
         uint64_t body, encoded, last;
         uint32_t size;
-        if (!sdb_vm_read(iseq + layout->iseq_body, &body, WORD) ||
-            !sdb_vm_read(body + layout->body_iseq_encoded, &encoded, WORD) ||
-            !sdb_vm_read(body + size_at, &size, sizeof(size)) || size > ISEQ_MAX_WORDS ||
+        if (!sdb_self_read(iseq + layout->iseq_body, &body, WORD) ||
+            !sdb_self_read(body + layout->body_iseq_encoded, &encoded, WORD) ||
+            !sdb_self_read(body + size_at, &size, sizeof(size)) || size > ISEQ_MAX_WORDS ||
             pc > encoded + (uint64_t)WORD * size ||
-            !sdb_vm_read(encoded + (uint64_t)WORD * (size - 1), &last, WORD)) {
+            !sdb_self_read(encoded + (uint64_t)WORD * (size - 1), &last, WORD)) {
             return false;
         }
         if (s->frames[i].kind == SDB_SEARCH_METHOD) {
@@ -368,11 +368,11 @@ sdb_search_check(const struct sdb_layout *layout, uint64_t th)
 {
     uint64_t ec, back;
     struct stack stack;
-    bool fits = sdb_vm_read(th + layout->thread_ec, &ec, WORD) &&
-                sdb_vm_read(ec + layout->ec_thread, &back, WORD) && back == th &&
-                sdb_vm_read(ec + layout->ec_vm_stack, &stack.base, WORD) &&
-                sdb_vm_read(ec + layout->ec_vm_stack_size, &stack.words, WORD) &&
-                sdb_vm_read(ec + layout->ec_cfp, &stack.cfp, WORD) && stack_plausible(&stack) &&
+    bool fits = sdb_self_read(th + layout->thread_ec, &ec, WORD) &&
+                sdb_self_read(ec + layout->ec_thread, &back, WORD) && back == th &&
+                sdb_self_read(ec + layout->ec_vm_stack, &stack.base, WORD) &&
+                sdb_self_read(ec + layout->ec_vm_stack_size, &stack.words, WORD) &&
+                sdb_self_read(ec + layout->ec_cfp, &stack.cfp, WORD) && stack_plausible(&stack) &&
                 oldest_frame_fits(&stack, layout->cfp_bytes);
     return fits ? 0 : SDB_ERR_AGAIN;
 }

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "core/code_table.h"
-#include "vm/thread_table.h"
+#include "scan/thread_table.h"
 
 /* Makes the two objects. Runs on: any Ruby thread, GVL. Once per process. */
 void sdb_gc_install(struct sdb_thread_table *threads);

@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include "core/clock.h"
 #include "sdb_atomic.h"
-#include "vm/allocations.h"
+#include "spans/allocations.h"
 
 static struct {
     /* immutable after install */

@@ -10,7 +10,7 @@
 #include <ruby.h>
 #include <stdbool.h>
 #include "vm/layout.h"
-#include "vm/thread_table.h"
+#include "scan/thread_table.h"
 
 /* Adds the hooks. Runs on: any Ruby thread, GVL. Raises what Ruby raises (once per process). */
 void sdb_gvl_install(struct sdb_thread_table *table, const struct sdb_layout *layout);

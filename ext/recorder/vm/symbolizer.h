@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include "core/code_table.h"
 #include "vm/layout.h"
-#include "vm/thread_table.h"
+#include "scan/thread_table.h"
 
 /* Starts the thread when there is none. Runs on: any Ruby thread, GVL. */
 void sdb_symbolizer_start(struct sdb_code_table *codes, struct sdb_thread_table *threads,

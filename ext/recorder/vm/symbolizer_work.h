@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include "core/code_table.h"
 #include "vm/layout.h"
-#include "vm/thread_table.h"
+#include "scan/thread_table.h"
 
 /* Whose codes and threads are named from now on. Runs on: any Ruby thread, GVL. */
 void sdb_symbolizer_work_on(struct sdb_code_table *codes, struct sdb_thread_table *threads,

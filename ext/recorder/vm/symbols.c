@@ -11,7 +11,7 @@
 #include <string.h>
 #include "core/safe_read.h"
 #include "sdb_atomic.h"
-#include "vm/frame_code.h"
+#include "scan/frame_code.h"
 #include "vm/vm_heap.h"
 
 /* iseq.c, exported from 3.1 to 4.0, in no public header */

@@ -8,7 +8,7 @@
 #include "vm/vm_heap.h"
 
 #include "sdb_atomic.h"
-#include "vm/vm_read.h"
+#include "core/self_read.h"
 
 #include <ruby.h>
 
@@ -23,7 +23,7 @@ static bool
 is_imemo(uint64_t value, enum sdb_vm_imemo type)
 {
     uint64_t flags;
-    if (value == 0 || value % SLOT_ALIGN || !sdb_vm_read(value, &flags, sizeof(flags))) {
+    if (value == 0 || value % SLOT_ALIGN || !sdb_self_read(value, &flags, sizeof(flags))) {
         return false;
     }
     return (flags & RUBY_T_MASK) == RUBY_T_IMEMO &&
@@ -59,7 +59,7 @@ sdb_vm_ment_of(uint64_t me_or_cref)
         return me_or_cref;
     }
     if (is_imemo(me_or_cref, SDB_IMEMO_SVAR) &&
-        sdb_vm_read(me_or_cref + SDB_SVAR_ENTRY_AT, &held, sizeof(held)) &&
+        sdb_self_read(me_or_cref + SDB_SVAR_ENTRY_AT, &held, sizeof(held)) &&
         is_imemo(held, SDB_IMEMO_MENT)) {
         return held;
     }

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * recorder.c - see recorder.h: start, stop and status. Files: recorder/recording.c what a recording is made of;
+ * recorder/fork.c the child of a fork.
+ */
+#include "recorder/recorder_impl.h"
+
+#include <pthread.h>
+#include <ruby/debug.h>
+#include <ruby/thread.h>
+#include <ruby/vm.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "core/clock.h"
+#include "core/safe_read.h"
+#include "error.h"
+#include "sdb_atomic.h"
+#include "vm/gc.h"
+#include "vm/gvl.h"
+#include "spans/spans.h"
+#include "scan/oom_beacon.h"
+#include "vm/protect.h"
+#include "vm/symbolizer.h"
+
+enum {
+    STOP_TRIES = 8
+}; /* signals that raise may come while it waits; an app's Thread#alive? may always raise */
+
+static struct sdb_recorder rec;
+
+static bool
+version_at_least(int major, int minor)
+{
+    int a = 0, b = 0;
+    VALUE version = rb_const_get(rb_cObject, rb_intern("RUBY_VERSION"));
+    if (sscanf(StringValueCStr(version), "%d.%d", &a, &b) != 2) return false;
+    return a > major || (a == major && b >= minor);
+}
+
+#ifdef HAVE_RB_POSTPONED_JOB_PREREGISTER
+static void
+symbolizer_job(void *unused)
+{
+    (void)unused;
+    if (rec.running) sdb_symbolizer_start_in_job(rec.scanner.codes, &rec.threads, &rec.layout);
+}
+#endif
+
+void
+sdb_recorder_request_symbolizer(void)
+{
+#ifdef HAVE_RB_POSTPONED_JOB_PREREGISTER
+    rb_postponed_job_trigger(rec.symbolizer_job);
+#endif
+}
+
+static void
+keep_options(const struct sdb_recorder_options *options)
+{
+    rec.options = *options;
+    snprintf(rec.dir, sizeof rec.dir, "%s", options->dir);
+    rec.options.text_bytes =
+        options->text_bytes < sizeof rec.text ? options->text_bytes : sizeof rec.text;
+    memcpy(rec.text, options->text, rec.options.text_bytes);
+    rec.own_text_bytes = rec.options.text_bytes;
+    rec.parent_ring[0] = '\0';
+    sdb_oom_beacon_configure(rec.text, rec.options.text_bytes);
+}
+
+void
+sdb_recorder_label_children(const char *key_value)
+{
+    snprintf(rec.child_label, sizeof rec.child_label, "%s", key_value ? key_value : "");
+}
+
+/* pthread_atfork */
+static void
+on_fork_child(void)
+{
+    sdb_recorder_forked(&rec);
+}
+
+static void
+stop_at_exit(VALUE unused)
+{
+    (void)unused;
+    VALUE held = Qnil;
+    sdb_recorder_stop(&held);
+    sdb_go_on(held);
+}
+
+static void
+stop_at_vm_end(ruby_vm_t *unused)
+{
+    (void)unused;
+    /* the end proc has run, unless it was skipped; no GVL work is possible here any more */
+    if (!rec.running) return;
+    sdb_gvl_enable(false);
+    sdb_gc_enable_events(false);
+    sdb_scanner_join(&rec.scanner);
+    rec.running = false;
+}
+
+static void
+hook_process_once(void)
+{
+    if (rec.hooked) return;
+    rec.hooked = true;
+    rb_gc_register_address(&rec.main_thread);
+    sdb_gc_install(&rec.threads);
+#ifdef HAVE_RB_POSTPONED_JOB_PREREGISTER
+    rec.symbolizer_job = rb_postponed_job_preregister(0, symbolizer_job, NULL);
+#endif
+    pthread_atfork(NULL, NULL, on_fork_child);
+    rb_set_end_proc(stop_at_exit, Qnil);
+    ruby_vm_at_exit(stop_at_vm_end);
+}
+
+/* The part of a start that calls Ruby code. */
+static VALUE
+meet_threads(VALUE unused)
+{
+    sdb_gvl_seed(&rec.threads);
+    sdb_symbolizer_start(rec.scanner.codes, &rec.threads, &rec.layout);
+    return unused;
+}
+
+int
+sdb_recorder_start(const struct sdb_recorder_options *options, char reason[SDB_REASON_BYTES])
+{
+    if (rec.running) return SDB_OK;
+    int err = sdb_layout_prove(&rec.layout, reason);
+    if (err) return err;
+    keep_options(options);
+    rec.stacks_last = version_at_least(3, 3);
+    rec.drop_top = options->yjit && !rec.stacks_last;
+    if (sdb_safe_read_probe() == SDB_SAFE_READ_NONE && !rec.stacks_last) {
+        snprintf(reason, SDB_REASON_BYTES,
+                 "this sandbox forbids process_vm_readv and /proc/self/mem, which Ruby before 3.3 "
+                 "needs; allow one");
+        return SDB_ERR_UNSUPPORTED;
+    }
+    hook_process_once();
+    rec.main_thread = rb_funcall(rb_cThread, rb_intern("main"), 0);
+    sdb_thread_table_reset(&rec.threads);
+    err = sdb_recorder_make_parts(&rec, sdb_monotonic_ns());
+    if (err) {
+        snprintf(reason, SDB_REASON_BYTES, "%s", sdb_error_text(err));
+        return err;
+    }
+    struct sdb_scanner *sc = &rec.scanner;
+    err = sdb_ring_file_create(&sc->file, &sc->file_config);
+    if (err) {
+        snprintf(reason, SDB_REASON_BYTES, "cannot create a ring in %s: %s (%s)", rec.dir,
+                 sdb_error_text(err), strerror(sc->file.last_errno));
+        sdb_recorder_free_parts(&rec);
+        return err;
+    }
+    sc->has_file = true;
+    sdb_ring_writer_attach(sc->writer, &sc->file);
+    sdb_symbol_area_attach(sc->symbols, &sc->file);
+    snprintf(rec.last_path, sizeof rec.last_path, "%s", sc->file.path);
+    sdb_gc_set_codes(sc->codes);
+    sdb_gvl_install(&rec.threads, &rec.layout);
+    if (sc->gc_events) sdb_gc_time_events();
+    sdb_gvl_enable(true);
+    sdb_gc_enable_events(true);
+    rec.running = true;
+    rec.forked_silent = false;
+    VALUE held = Qnil;
+    err = sdb_hold(meet_threads, Qnil, &held) ? sdb_scanner_launch(sc) : SDB_ERR_THREAD;
+    if (err) {
+        snprintf(reason, SDB_REASON_BYTES, "%s", sdb_error_text(err));
+        sdb_recorder_stop(&held);
+        sdb_go_on(held);
+    }
+    return err;
+}
+
+static void *
+join_without_gvl(void *unused)
+{
+    (void)unused;
+    sdb_scanner_join(&rec.scanner);
+    return NULL;
+}
+
+static VALUE
+end_threads(VALUE unused)
+{
+    rb_thread_call_without_gvl(join_without_gvl, NULL, NULL, NULL);
+    sdb_symbolizer_stop();
+    return unused;
+}
+
+static VALUE
+name_the_rest(VALUE unused)
+{
+    sdb_symbolizer_run_here_for(rec.scanner.codes, &rec.threads, &rec.layout);
+    return unused;
+}
+
+bool
+sdb_recorder_stop(VALUE *held)
+{
+    if (!rec.running) return false;
+    struct sdb_scanner *sc = &rec.scanner;
+    rec.running = false;
+    sdb_gvl_enable(false);
+    sdb_gc_enable_events(false);
+    for (int tries = 0; tries < STOP_TRIES && !sdb_hold(end_threads, Qnil, held); tries++) {}
+    sdb_hold(name_the_rest, Qnil, held);
+    sdb_upkeep_close(sc, NULL);
+    memcpy(rec.last_counters, sc->counters, sizeof rec.last_counters);
+    snprintf(rec.last_path, sizeof rec.last_path, "%s", sc->file.path);
+    sdb_recorder_free_parts(&rec);
+    return true;
+}
+
+bool
+sdb_recorder_running(void)
+{
+    return rec.running;
+}
+
+void
+sdb_recorder_after_fork(void)
+{
+    if (rec.running) sdb_symbolizer_start(rec.scanner.codes, &rec.threads, &rec.layout);
+}
+
+static void *
+wait_flushed(void *unused)
+{
+    (void)unused;
+    struct sdb_scanner *sc = &rec.scanner;
+    uint64_t asked = sdb_add_acq_rel(&sc->dump_asked, 1) + 1, end = sdb_monotonic_ns() + 200000000;
+    sdb_scanner_wake(sc);
+    while (sdb_load_acquire(&sc->dump_done) < asked && sdb_monotonic_ns() < end) usleep(500);
+    return NULL;
+}
+
+void
+sdb_recorder_flush(void)
+{
+    if (!rec.running) return;
+    rb_thread_call_without_gvl(wait_flushed, NULL, NULL, NULL);
+}
+
+void
+sdb_recorder_status(struct sdb_recorder_status *out)
+{
+    const struct sdb_scanner *sc = &rec.scanner;
+    memset(out, 0, sizeof *out);
+    out->running = rec.running;
+    out->exact = sdb_gvl_exact();
+    out->forked_silent = rec.forked_silent;
+    out->safe_read = sdb_safe_read_way_name();
+    out->path = rec.last_path;
+    out->ring_bytes = rec.options.ring_bytes;
+    out->interval_ns = rec.options.interval_ns;
+    if (!rec.running) {
+        memcpy(out->counters, rec.last_counters, sizeof out->counters);
+        return;
+    }
+    if (__atomic_load_n(&sc->has_file, __ATOMIC_ACQUIRE)) out->path = sc->file.path;
+    for (int i = 0; i < SDB_COUNTER_COUNT; i++)
+        out->counters[i] = sdb_load_relaxed(&sc->counters[i]);
+    out->parked = out->counters[SDB_C_PARKED] != 0;
+    out->effective_interval_ns = out->counters[SDB_C_EFFECTIVE_INTERVAL_NS];
+}
+
+struct sdb_scanner *
+sdb_recorder_scanner(void)
+{
+    return rec.running ? &rec.scanner : NULL;
+}
+
+struct sdb_thread_table *
+sdb_recorder_threads(void)
+{
+    return &rec.threads;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * oom_beacon.c - see oom_beacon.h.
+ */
+#include "scan/oom_beacon.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/clock.h"
+#include "core/oom_client.h"
+#include "oom_protocol.h"
+#include "scan/scanner.h"
+
+static struct {
+    /* immutable while running */
+    bool off;
+    char socket[108];
+    char service[SDB_OOM_SERVICE_BYTES];
+    /* owner: scanner */
+    struct sdb_oom_client client;
+} upkeep;
+
+void
+sdb_oom_beacon_configure(const char *text, size_t text_bytes)
+{
+    static const char key[] = "service=";
+    const char *socket = getenv(SDB_OOM_SOCKET_ENV);
+    upkeep.off = socket && (strcmp(socket, "") == 0 || strcmp(socket, "0") == 0);
+    snprintf(upkeep.socket, sizeof upkeep.socket, "%s", socket ? socket : SDB_OOM_SOCKET);
+    upkeep.service[0] = '\0';
+    for (size_t i = 0; i < text_bytes;) {
+        size_t n = strnlen(text + i, text_bytes - i);
+        if (n > sizeof key - 1 && memcmp(text + i, key, sizeof key - 1) == 0) {
+            snprintf(upkeep.service, sizeof upkeep.service, "%.*s", (int)(n - (sizeof key - 1)),
+                     text + i + sizeof key - 1);
+            break;
+        }
+        i += n + 1;
+    }
+    sdb_oom_beacon_reset();
+}
+
+void
+sdb_oom_beacon_reset(void)
+{
+    memset(&upkeep.client, 0, sizeof upkeep.client);
+}
+
+void
+sdb_oom_beacon_second(void *data)
+{
+    struct sdb_scanner *sc = data;
+    if (upkeep.off || !sc->has_file) return;
+    /* an absent daemon costs one failed sendmsg in ten seconds, and changes nothing */
+    (void)sdb_oom_register(
+        &upkeep.client, upkeep.socket, sc->file.fd, (uint64_t)(uintptr_t)&sc->threads->live,
+        sc->file.identity.process_start_ticks, upkeep.service, sdb_monotonic_ns());
+}

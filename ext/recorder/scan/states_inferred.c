@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * states_inferred.c - Ruby 3.1 has no GVL events: a thread whose CPU clock advances is running, any other is blocked.
+ * That cannot tell who waits for the GVL, so reports call these states inferred.
+ *
+ * Runs on: scanner thread, no GVL
+ */
+#define _GNU_SOURCE 1 /* as ruby.h has it */
+#include <sched.h>
+#include "core/clock.h"
+#include "sdb_atomic.h"
+#include "scan/scanner.h"
+#include "vm/symbolizer.h"
+
+enum {
+    NOISE_NS = 3000,
+    RAN_NS = 1000, /* less than this of CPU since the last look is noise of the clock */
+    /* With so few threads each one's clock is read at each tick: that costs no more than to find out whether one that
+     * stood has run. With more: */
+    FEW_THREADS = 16,
+    EACH_TICK_CHECKS = 4, /* looks at a standing clock before they become rarer */
+    RAREST_SHIFT = 4,     /* then up to each 16th tick, unless CPU is unexplained: */
+    LOOK_NS =
+        500, /* what a clock costs to read; less unexplained CPU than that is not looked for */
+    MOST_UNEXPLAINED_NS = 200000,
+    STOPPED_NS =
+        20000, /* a running thread's clock that lags so much behind the time: another may run now */
+};
+
+/* CPU of the app's threads; off by what the two later reads take. The symbolizer's turns are ours: would they count,
+ * its own housekeeping would keep an idle process from being idle. */
+static uint64_t
+others_cpu(void)
+{
+    uint64_t process = sdb_clock_ns(CLOCK_PROCESS_CPUTIME_ID),
+             own = sdb_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    return process - own - sdb_symbolizer_cpu_ns();
+}
+
+static bool
+anything_ran(struct sdb_scanner *sc)
+{
+    uint64_t others = others_cpu();
+    /* compared with the last time something ran, not with the last tick: little by little adds up, noise does not */
+    if (sc->others_cpu_ns && (int64_t)(others - sc->others_cpu_ns) < NOISE_NS) return false;
+    sc->others_cpu_ns = others;
+    return true;
+}
+
+static void
+read_clock(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan)
+{
+    uint64_t tid = sdb_load_relaxed(&slot->tid);
+    scan->clock_ns = tid ? sdb_clock_ns(sdb_thread_cpu_clock((uint32_t)tid)) : 0;
+    scan->clock_tick = sc->tick;
+    if (scan->seen_cpu_ns) sc->explained_cpu_ns += scan->clock_ns - scan->seen_cpu_ns;
+}
+
+static bool
+is_due(const struct sdb_scanner *sc, const struct sdb_scan *scan)
+{
+    /* what is written all the same must say how long it has been blocked */
+    return scan->seen_cpu_ns == 0 || scan->stack_due || sc->last_tick ||
+           scan->sample_chunk != sdb_ring_writer_chunk(sc->writer);
+}
+
+/* Reads the clocks of the threads that have been looked at before: all, or those that are due. Returns how many were
+ * left out. A thread that ran is read last, so that the process' clock is read just after it. */
+static uint64_t
+read_clocks(struct sdb_scanner *sc, bool all)
+{
+    uint64_t used = sdb_load_acquire(&sc->threads->live.segments_used), left_out = 0;
+    struct sdb_slot *last = NULL;
+    for (uint32_t i = 0; i < used * SDB_SEGMENT_SLOTS; i++) {
+        struct sdb_slot *slot = sdb_thread_slot(sc->threads, i);
+        if (!slot || sdb_load_acquire(&slot->life) != SDB_SLOT_LIVE ||
+            sdb_load_relaxed(&slot->flags) & SDB_THREAD_OWN)
+            continue;
+        struct sdb_scan *scan = (struct sdb_scan *)(uintptr_t)slot->scan;
+        if (!scan || scan->serial != sdb_load_relaxed(&slot->serial) || !scan->seen_cpu_ns ||
+            scan->clock_tick == sc->tick)
+            continue;
+        if (!all && !is_due(sc, scan) && sc->now_ns < scan->next_check_ns) {
+            left_out++;
+        } else if (scan->inferred_state == SDB_RUNNING && !last) {
+            last = slot;
+        } else {
+            read_clock(sc, slot, scan);
+        }
+    }
+    if (!last) return left_out;
+    struct sdb_scan *scan = (struct sdb_scan *)(uintptr_t)last->scan;
+    read_clock(sc, last, scan);
+    uint64_t ran = scan->clock_ns - scan->seen_cpu_ns, passed = sc->now_ns - scan->checked_ns;
+    sc->inferred_stopped = ran + STOPPED_NS < passed;
+    return left_out;
+}
+
+/* A thread whose clock stood is asked more and more rarely; would it be found only then that it ran, up to 16 ticks
+ * would be its old stack's. The process' clock tells it in this tick: it has used more than the threads that were read.
+ * What is left over is carried on. */
+static bool
+unexplained(struct sdb_scanner *sc, uint64_t left_out)
+{
+    uint64_t others = others_cpu();
+    int64_t more = sc->explained_at_ns
+                       ? (int64_t)(others - sc->explained_at_ns) - (int64_t)sc->explained_cpu_ns
+                       : 0;
+    /* nobody is known to run: the clocks are exact, and somebody went from one wait to another */
+    bool woke = sc->explained_cpu_ns == 0 && !sc->inferred_running && more >= NOISE_NS;
+    /* the kernel counts what a thread uses when it stops, or is asked for: one that runs now may not be in it yet */
+    bool stopped = sc->inferred_stopped;
+    sc->unexplained_ns += more;
+    sc->explained_at_ns = others;
+    sc->explained_cpu_ns = 0;
+    sc->inferred_stopped = false;
+    int64_t worth = (int64_t)left_out * LOOK_NS;
+    if (worth < 2 * NOISE_NS) worth = 2 * NOISE_NS;
+    if (worth > MOST_UNEXPLAINED_NS) worth = MOST_UNEXPLAINED_NS;
+    if (!woke && !stopped && sc->unexplained_ns < worth) {
+        if (sc->unexplained_ns < -MOST_UNEXPLAINED_NS)
+            sc->unexplained_ns = 0; /* a clock was read late */
+        return false;
+    }
+    sc->unexplained_ns = 0;
+    return true;
+}
+
+static bool
+read_what_may_have_run(struct sdb_scanner *sc)
+{
+    if (sdb_load_relaxed(&sc->threads->live_count) <= FEW_THREADS) {
+        read_clocks(sc, true);
+        /* the process' clock starts anew when the threads become many */
+        sc->explained_at_ns = sc->explained_cpu_ns = 0;
+        sc->inferred_stopped = false;
+        return true;
+    }
+    if (!sc->inferred_running && !anything_ran(sc)) return false;
+    uint64_t left_out = read_clocks(sc, false);
+    if (unexplained(sc, left_out) && left_out) {
+        read_clocks(sc, true);
+        sc->explained_cpu_ns = 0; /* it was before the process' clock was read */
+    }
+    return true;
+}
+
+bool
+sdb_infer_clocks(struct sdb_scanner *sc)
+{
+    bool look = read_what_may_have_run(sc);
+    sc->inferred_running = sc->inferred_ran = false; /* of the tick before */
+    return look;
+}
+
+/* A thread says where it runs when a span begins or ends; where there is one cpu only, all do. */
+void
+sdb_infer_second(struct sdb_scanner *sc)
+{
+    cpu_set_t cpus;
+    sc->one_cpu =
+        !sc->exact && sched_getaffinity(0, sizeof cpus, &cpus) == 0 && CPU_COUNT(&cpus) == 1;
+}
+
+/* Whether its clock went on since it was read, a few microseconds ago. */
+static bool
+runs_now(uint64_t tid, uint64_t cpu_ns)
+{
+    return tid && sdb_clock_ns(sdb_thread_cpu_clock((uint32_t)tid)) > cpu_ns;
+}
+
+bool
+sdb_infer_state(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan,
+                struct sdb_state_view *out, bool *ran)
+{
+    *out = (struct sdb_state_view){
+        .state = scan->inferred_state,
+        .since_ns = scan->inferred_blocked_ns, /* changes when there is something to write */
+        .blocked_ns = scan->inferred_blocked_ns,
+        .resumes = scan->resumes,
+        .tid = sdb_load_relaxed(&slot->tid),
+    };
+    *ran = false;
+    bool first = scan->seen_cpu_ns == 0;
+    if (scan->stack_due || scan->inferred_state == SDB_RUNNING)
+        sc->inferred_running = true; /* look again next tick */
+    if (!first && scan->checked_ns == sc->now_ns) return false;
+    if (scan->clock_tick != sc->tick) {
+        if (!is_due(sc, scan)) return false;
+        read_clock(sc, slot, scan);
+    }
+    uint64_t cpu = scan->clock_ns;
+    uint64_t used = first ? 0 : cpu - scan->seen_cpu_ns;
+    /* it may be born after this tick began */
+    uint64_t since = sc->now_ns > scan->checked_ns ? sc->now_ns - scan->checked_ns : 0;
+    /* while it was not asked, its clock stood (see unexplained) */
+    uint64_t quiet =
+        !first && sc->previous_ns > scan->checked_ns ? sc->previous_ns - scan->checked_ns : 0;
+    if (since < quiet + used) quiet = 0;
+    uint64_t elapsed = since - quiet;
+    scan->inferred_blocked_ns += quiet;
+    scan->seen_cpu_ns = cpu;
+    if (sc->one_cpu || (int)sdb_load_relaxed(&slot->cpu) == sc->cpu) sc->beside_ns += used;
+    scan->checked_ns = sc->now_ns;
+    *ran = first || used > RAN_NS;
+    if (*ran) {
+        sc->inferred_ran = true;
+        scan->stack_due = true;
+        sdb_store_relaxed(&slot->since_ns, sc->now_ns); /* for sdb_thread_last_blocked */
+    }
+    scan->idle_checks = *ran ? 0 : scan->idle_checks + 1;
+    /* it stopped: once more, now that it stands still, so that what it waits in is whole and certain. Unless it stood
+     * already when its stack was read, just after its clock was */
+    if (scan->idle_checks == 1 && used) scan->stack_due = true;
+    uint64_t shift =
+        scan->idle_checks > EACH_TICK_CHECKS ? scan->idle_checks - EACH_TICK_CHECKS : 0;
+    if (shift > RAREST_SHIFT) shift = RAREST_SHIFT;
+    scan->next_check_ns =
+        sc->now_ns + ((sc->pacing.interval_ns << shift) - sc->pacing.interval_ns / 2);
+
+    uint64_t before = scan->inferred_state;
+    /* half of the time on a CPU: running all of it (the rest: other processes had the CPU) */
+    bool all_of_it =
+        used * 2 >= elapsed || (first && used == 0 && cpu > 0 && slot->flags & SDB_THREAD_MAIN);
+    if (!all_of_it && elapsed > used) scan->inferred_blocked_ns += elapsed - used;
+    /* one that woke in the interval and still runs: what it was blocked is then not its present stack's */
+    bool running =
+        all_of_it || (*ran && !first && before == SDB_BLOCKED && runs_now(out->tid, cpu));
+    scan->inferred_state = running ? SDB_RUNNING : SDB_BLOCKED;
+    if (running) sc->inferred_running = true;
+    out->state = scan->inferred_state;
+    out->blocked_ns = scan->inferred_blocked_ns;
+    /* blocked on and on is no news; the total is written with the next change */
+    if (*ran || running || before != out->state) out->since_ns = scan->inferred_blocked_ns;
+    else out->since_ns = scan->since_ns;
+    return true;
+}

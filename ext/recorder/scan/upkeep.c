@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * upkeep.c - what the scanner does besides visiting threads: new names into the symbol area, flushes, the
+ * once-a-second figures, memory, and waking the symbolizer.
+ *
+ * Runs on: scanner thread, no GVL
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+#include "core/clock.h"
+#include "sdb_atomic.h"
+#include "varint.h"
+#include "vm/gc.h"
+#include "scan/scanner.h"
+#include "vm/symbolizer.h"
+
+enum {
+    ASK_EVERY_NS = 20000000, /* the symbolizer is woken at most so often, unless much is waiting */
+    ASK_AT_YOUNG = 512,
+    RECYCLE_SLACK = 2048, /* start before the table is full */
+};
+
+/* Frames on a stack now are in use although nothing looked them up for a while. */
+static void
+touch_stacks(struct sdb_scanner *sc)
+{
+    uint64_t used = sdb_load_acquire(&sc->threads->live.segments_used);
+    for (uint32_t i = 0; i < used * SDB_SEGMENT_SLOTS; i++) {
+        struct sdb_slot *slot = sdb_thread_slot(sc->threads, i);
+        const struct sdb_scan *scan = (const struct sdb_scan *)(uintptr_t)slot->scan;
+        for (uint32_t k = 0; scan && k < scan->depth; k++) {
+            if (scan->frames[k].entry) {
+                sdb_code_table_entry(sc->codes, scan->frames[k].entry)->stamp = sc->tick;
+            }
+        }
+    }
+}
+
+static bool
+on_some_stack(const struct sdb_scanner *sc, uint32_t entry)
+{
+    uint64_t used = sdb_load_acquire(&sc->threads->live.segments_used);
+    for (uint32_t i = 0; i < used * SDB_SEGMENT_SLOTS; i++) {
+        const struct sdb_scan *scan =
+            (const struct sdb_scan *)(uintptr_t)sdb_thread_slot(sc->threads, i)->scan;
+        for (uint32_t k = 0; scan && k < scan->depth; k++) {
+            if (scan->frames[k].entry == entry) return true;
+        }
+    }
+    return false;
+}
+
+/* A code that failed its proof is not pinned, so its addresses may come to mean something real: it is kept a
+ * second, so that the same mistake is not made at each tick, and then forgotten. */
+static void
+drop_invalid(struct sdb_scanner *sc)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < sc->invalid_count; i++) {
+        uint32_t entry = sc->invalid[i];
+        bool young = !sdb_code_table_entry(sc->codes, entry)->written;
+        if (young || on_some_stack(sc, entry) || !sdb_code_table_drop(sc->codes, entry))
+            sc->invalid[kept++] = entry;
+    }
+    sc->invalid_count = kept;
+}
+
+static void
+unwrite(struct sdb_code *code, void *unused)
+{
+    (void)unused;
+    if (code->written) code->written = 2; /* due again in the other area */
+}
+
+static void
+rewrite(struct sdb_code *code, void *data)
+{
+    struct sdb_scanner *sc = data;
+    const struct sdb_named *named =
+        (const struct sdb_named *)(uintptr_t)sdb_load_acquire(&code->named);
+    if (code->written != 2) return;
+    /* best effort: what does not fit is named no more until the next recycling, and counted as recycled */
+    if (sdb_symbol_area_append(sc->symbols, code->id, &named->symbol) == 0) {
+        code->written = 1;
+        return;
+    }
+    code->written = 3;
+    sdb_count(sc, SDB_C_CODES_RECYCLED, 1);
+}
+
+/* False when nothing could go: all of it is on stacks. */
+static bool
+recycle(struct sdb_scanner *sc, bool area_full)
+{
+    touch_stacks(sc);
+    size_t gone = sdb_code_table_evict(sc->codes, sc->tick);
+    sdb_count(sc, SDB_C_CODES_RECYCLED, gone);
+    if (!gone) return false;
+    sc->invalid_count = 0; /* some of them may be gone; the rest goes with a later recycling */
+    if (!area_full) return true;
+    sdb_symbol_area_switch(sc->symbols);
+    sdb_code_table_each_named(sc->codes, unwrite, NULL);
+    sdb_code_table_each_named(sc->codes, rewrite, sc);
+    return true;
+}
+
+static void
+write_names(struct sdb_scanner *sc)
+{
+    uint32_t entry;
+    bool in_vain = false;
+    while ((entry = sdb_code_table_next_named(sc->codes))) {
+        struct sdb_code *code = sdb_code_table_entry(sc->codes, entry);
+        const struct sdb_named *named =
+            (const struct sdb_named *)(uintptr_t)sdb_load_acquire(&code->named);
+        if (named->symbol.kind == SDB_CODE_INVALID) {
+            sdb_count(sc, SDB_C_LOST_UNRESOLVED, 1);
+            if (sc->invalid_count < sizeof sc->invalid / sizeof *sc->invalid)
+                sc->invalid[sc->invalid_count++] = entry;
+        }
+        sdb_count(sc, SDB_C_CODES, 1);
+        code->written = 1;
+        code->stamp =
+            sc->tick - 1; /* not protected by its name: recycle() stamps what is on a stack */
+        if (sdb_symbol_area_append(sc->symbols, code->id, &named->symbol) == 0) continue;
+        if (in_vain || !recycle(sc, true)) {
+            in_vain = true; /* to try again for each name would cost the whole area each time */
+            code->written = 3;
+            sdb_count(sc, SDB_C_CODES_RECYCLED, 1);
+        }
+    }
+    if (sdb_code_table_count(sc->codes) > SDB_CODE_MAX - RECYCLE_SLACK) recycle(sc, false);
+}
+
+static void
+ask_symbolizer(struct sdb_scanner *sc)
+{
+    uint32_t young = sdb_code_table_young_count(sc->codes);
+    if (!young && !sc->ask_soon) return;
+    if (young < ASK_AT_YOUNG && sc->now_ns - sc->asked_ns < ASK_EVERY_NS) return;
+    sc->asked_ns = sc->now_ns;
+    sc->ask_soon = false;
+    sdb_symbolizer_ask(SDB_ASK_WORK);
+}
+
+static void
+write_gc_periods(struct sdb_scanner *sc)
+{
+    struct sdb_gc_period p;
+    while (sdb_gc_take_period(&p)) {
+        uint64_t begin = p.begin_ns > sc->start_ns ? p.begin_ns - sc->start_ns : 0;
+        /* serial, phase (not told apart), begin, duration, and no heap figures: nothing here may ask the VM */
+        const uint64_t fields[] = {p.serial, 0, begin, p.ns, 0, 0, 0};
+        uint8_t bytes[10 * sizeof fields / sizeof *fields], *end = bytes;
+        for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+            end = sdb_varint_put(end, fields[i]);
+        sdb_ring_writer_sized(sc->writer, SDB_R_GC, bytes, (size_t)(end - bytes));
+    }
+}
+
+static void
+open_file(struct sdb_scanner *sc)
+{
+    sc->file_due_ns = 0;
+    if (sdb_ring_file_create(&sc->file, &sc->file_config) != 0) return;
+    sdb_ring_writer_attach(sc->writer, &sc->file);
+    sdb_symbol_area_attach(sc->symbols, &sc->file);
+    __atomic_store_n(&sc->has_file, true, __ATOMIC_RELEASE);
+    sdb_upkeep_second(sc);
+}
+
+void
+sdb_upkeep_flush(struct sdb_scanner *sc)
+{
+    sc->flushed_ns = sc->now_ns;
+    /* names first: a stack on the file may then be without a name only when it never had one */
+    int names = sdb_symbol_area_flush(sc->symbols), records = sdb_ring_writer_flush(sc->writer);
+    if (names != 0 || records != 0) {
+        sdb_set_counter(sc, SDB_C_WRITE_ERRNO, (uint64_t)sc->file.last_errno);
+    }
+    sdb_set_counter(sc, SDB_C_LOST_RING,
+                    sdb_ring_writer_blocks_lost(sc->writer) +
+                        sdb_ring_writer_records_dropped(sc->writer));
+}
+
+static void
+publish_pending(struct sdb_scanner *sc)
+{
+    struct sdb_live_table *live = &sc->threads->live;
+    const uint8_t *bytes = NULL;
+    uint64_t off = 0;
+    size_t n = sdb_ring_writer_pending_view(sc->writer, &bytes, &off);
+    uint64_t seq = sdb_load_relaxed(&live->pending_seq);
+    sdb_store_relaxed(&live->pending_seq, seq + 1);
+    sdb_fence_release();
+    sdb_store_relaxed(&live->pending, (uint64_t)(uintptr_t)bytes);
+    sdb_store_relaxed(&live->pending_bytes, (uint64_t)n);
+    sdb_store_relaxed(&live->pending_off, off);
+    sdb_store_release(&live->pending_seq, seq + 2);
+}
+
+/* What the file tells about this process: figures and whether it is parked. */
+void
+sdb_upkeep_state(struct sdb_scanner *sc)
+{
+    if (pthread_equal(pthread_self(), sc->thread))
+        sc->cpu_ns = sdb_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    uint64_t cpu = sc->cpu_ns, realtime = sdb_clock_ns(CLOCK_REALTIME);
+    sdb_set_counter(sc, SDB_C_CPU_NS, cpu);
+    sdb_set_counter(sc, SDB_C_GVL_NS, sdb_symbolizer_gvl_ns());
+    sdb_set_counter(sc, SDB_C_FRAMES_READ, sdb_walker_counters(sc->walker)->frames_read);
+    sdb_set_counter(sc, SDB_C_LOST_TRUNCATED, sdb_walker_counters(sc->walker)->truncated);
+    sdb_set_counter(sc, SDB_C_LOST_THREADS, sdb_load_relaxed(&sc->threads->refused));
+    sdb_set_counter(sc, SDB_C_THREADS_LIVE, sdb_load_relaxed(&sc->threads->live_count));
+    sdb_set_counter(sc, SDB_C_SAMPLE_RECORDS, sdb_ring_writer_sample_records(sc->writer));
+    sdb_set_counter(sc, SDB_C_BYTES_WRITTEN, sdb_ring_writer_bytes_written(sc->writer));
+    sdb_set_counter(sc, SDB_C_CHUNKS, sdb_ring_writer_chunk(sc->writer) + 1);
+    sdb_set_counter(sc, SDB_C_SYMBOL_BYTES, sdb_symbol_area_used_bytes(sc->symbols));
+    sdb_set_counter(sc, SDB_C_LAST_TICK_NS, sc->now_ns - sc->start_ns);
+    sdb_set_counter(sc, SDB_C_RSS_BYTES,
+                    sdb_ring_writer_memory_bytes(sc->writer) +
+                        sdb_symbol_area_memory_bytes(sc->symbols) +
+                        sdb_code_table_memory_bytes(sc->codes) +
+                        sdb_edge_set_memory_bytes(sc->edges) + sdb_walker_memory_bytes(sc->walker) +
+                        sdb_symbolizer_memory_bytes() + sdb_events_memory_bytes(sc->events));
+    if (sc->has_file) {
+        sdb_ring_writer_state(sc->writer, SDB_RING_LIVE, sc->counters, NULL, sc->now_ns, realtime);
+    }
+}
+
+void
+sdb_upkeep_second(struct sdb_scanner *sc)
+{
+    sc->second_ns = sc->now_ns;
+    sdb_upkeep_state(sc);
+    drop_invalid(sc);
+    bool gone = sdb_symbolizer_is_gone();
+    if (gone && sc->symbolizer_gone) sc->request_symbolizer();
+    sc->symbolizer_gone = gone;
+    sdb_infer_second(sc);
+    struct sdb_pacing_use use = {.cpu_ns = sc->cpu_ns,
+                                 .displaced = sc->counters[SDB_C_DISPLACED_TICKS],
+                                 .worked_ns = sc->worked_ns};
+    if (sdb_pacing_govern(&sc->pacing, &use, sc->now_ns)) {
+        sdb_ring_writer_interval(sc->writer, sc->pacing.interval_ns);
+    }
+    sdb_set_counter(sc, SDB_C_EFFECTIVE_INTERVAL_NS, sc->pacing.interval_ns);
+
+    uint8_t bytes[10 * (SDB_COUNTER_COUNT + 1)], *end = sdb_varint_put(bytes, SDB_COUNTER_COUNT);
+    for (int i = 0; i < SDB_COUNTER_COUNT; i++) end = sdb_varint_put(end, sc->counters[i]);
+    sdb_ring_writer_sized(sc->writer, SDB_R_COUNTERS, bytes, (size_t)(end - bytes));
+    sdb_ring_writer_clock(sc->writer, sdb_monotonic_ns(), sdb_clock_ns(CLOCK_REALTIME));
+    /* threads get names after they began, and GC.stat's figures grow old; nobody pays for it when nothing runs */
+    if (sc->idle_ticks == 0) sc->ask_soon = true;
+    if (sc->every_second) sc->every_second(sc->every_second_data);
+}
+
+static void
+write_end(struct sdb_scanner *sc, const char *reason)
+{
+    sdb_events_drain_all(sc);
+    write_names(sc);
+    if (!sc->has_file && sc->file_due_ns) open_file(sc);
+    sdb_upkeep_second(sc);
+    sdb_upkeep_flush(sc);
+    if (!sc->has_file) return;
+    sdb_ring_writer_state(sc->writer, SDB_RING_CLOSED, sc->counters, reason, sc->now_ns,
+                          sdb_clock_ns(CLOCK_REALTIME));
+    sdb_ring_file_close(&sc->file);
+    __atomic_store_n(&sc->has_file, false, __ATOMIC_RELEASE);
+}
+
+void
+sdb_upkeep_close(struct sdb_scanner *sc, const char *reason)
+{
+    struct sdb_xfsz_guard guard;
+    sc->now_ns = sdb_monotonic_ns();
+    sdb_xfsz_block(&guard); /* this is a thread of the app */
+    write_end(sc, reason);
+    sdb_xfsz_restore(&guard);
+    sdb_memory_probe_close(&sc->memory_probe);
+}
+
+void
+sdb_upkeep_tick(struct sdb_scanner *sc)
+{
+    write_gc_periods(sc);
+    sdb_events_tick(sc);
+    write_names(sc);
+    sdb_upkeep_memory(sc);
+    ask_symbolizer(sc);
+    if (sc->file_due_ns && sc->now_ns >= sc->file_due_ns) open_file(sc);
+    if (sc->now_ns - sc->second_ns >= 1000000000ull) sdb_upkeep_second(sc);
+    uint64_t asked = sdb_load_acquire(&sc->dump_asked);
+    if (sc->memory_short || asked != sc->dump_done ||
+        sc->now_ns + sc->pacing.interval_ns > sc->flushed_ns + SDB_FLUSH_NS) {
+        sdb_upkeep_flush(sc);
+        sdb_store_release(&sc->dump_done, asked);
+    }
+    publish_pending(sc);
+}
