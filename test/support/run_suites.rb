@@ -2,9 +2,12 @@
 
 # SPDX-License-Identifier: MIT
 #
-# run_suites.rb - runs the suites one after another, each into a log of its own, and sums them up:
+# run_suites.rb - runs the suites, two beside each other, each into a log of its own, and sums them up:
 #
-#   ruby test/support/run_suites.rb [SUITE...]
+#   ruby test/support/run_suites.rb [all | SUITE...]
+#
+# Without arguments: the suites that test the whole product on this machine's own Ruby. "all": those and everything else
+# (other Rubies, Redmine, sanitized extensions, the measurements).
 #
 # A suite is a rake task. It passes when it exits 0, has no failed test and ran at least one (or says what it
 # skipped and why, in lines "SKIP what: why"). Counts come from its lines "N passed, N failed, N skipped".
@@ -13,24 +16,28 @@ require "fileutils"
 require_relative "suite_log"
 
 class RunSuites
-  Suite = Struct.new(:name, :task, :limit_s)
+  Suite = Struct.new(:name, :task, :limit_s, :group)
 
-  # limit_s: a suite that takes longer hangs; it is ended and has failed.
+  # Most of a suite's time it waits for servers and children, so two fit on two cores. SDB_TEST_LANES=1 runs one at a time.
+  LANES = Integer(ENV.fetch("SDB_TEST_LANES", "2"))
+
+  # Those that take longest first, so that no lane ends long after the other.
+  # limit_s: a suite that takes longer hangs; it is ended and has failed. group: :own for what bin/test runs.
   SUITES = [
-    ["lint", "lint", 300],
-    ["c", "test:c", 600],
-    ["c-asan", "test:asan", 600],
-    ["c-tsan", "test:tsan", 600],
-    ["sanitized", "test:sanitized", 900],
-    ["ruby", "test", 600],
-    ["integration", "test:integration", 900],
-    ["benches", "test:benches", 600],
-    ["install", "test:install", 600],
-    ["browser", "test:browser", 600],
-    ["bpf", "test:bpf", 900],
-    ["redmine", "test:redmine", 900],
-    ["ruby-3.3", "test:ruby_3.3", 1200],
-    ["ruby-3.4", "test:ruby_3.4", 1200]
+    ["ruby-3.3", "test:ruby_3.3", 1500, :more],
+    ["ruby-3.4", "test:ruby_3.4", 1500, :more],
+    ["ruby", "test", 900, :own],
+    ["bpf", "test:bpf", 900, :own],
+    ["sanitized", "test:sanitized", 900, :more],
+    ["redmine", "test:redmine", 900, :more],
+    ["benches", "test:benches", 900, :more],
+    ["integration", "test:integration", 900, :own],
+    ["browser", "test:browser", 600, :own],
+    ["install", "test:install", 600, :own],
+    ["lint", "lint", 300, :own],
+    ["c-asan", "test:asan", 600, :own],
+    ["c", "test:c", 600, :own],
+    ["c-tsan", "test:tsan", 600, :own]
   ].map { |row| Suite.new(*row) }.freeze
 
   Result = Struct.new(:suite, :counts, :seconds, :skips, :log, :trouble) do
@@ -45,18 +52,17 @@ class RunSuites
 
   def initialize(names, out: $stdout)
     @out = out
-    known = SUITES.map(&:name)
-    unknown = names - known
-    abort "no suite #{unknown.join(", ")}; there are #{known.join(", ")}" unless unknown.empty?
-    @suites = names.empty? ? SUITES : SUITES.select { |suite| names.include?(suite.name) }
+    @suites = choose(names)
+    @saying = Mutex.new
     @dir = "tmp/test"
     FileUtils.mkdir_p(@dir)
   end
 
   # 0 when nothing failed.
   def call
-    results = @suites.map { |suite| run(suite) }
-    table(results)
+    start = now
+    results = again(in_lanes(@suites))
+    table(results, now - start)
     failed = results.sum(&:failed)
     @out.puts("#{results.sum(&:passed)} passed, #{failed} failed, #{results.sum(&:skipped)} skipped")
     failed.zero? ? 0 : 1
@@ -64,15 +70,42 @@ class RunSuites
 
   private
 
-  # A suite that failed is run once more: on a shared machine a server may start too late for its test. Both runs are
-  # told, and the log of the first is kept.
-  def run(suite)
-    first = attempt(suite)
-    return first if first.failed.zero?
+  def choose(names)
+    return SUITES if names == ["all"]
+    return SUITES.select { |suite| suite.group == :own } if names.empty?
 
-    FileUtils.cp(first.log, "#{first.log}.first")
-    @out.puts("  #{suite.name}: once more; the log of the failed run is #{first.log}.first")
-    attempt(suite)
+    known = SUITES.map(&:name)
+    unknown = names - known
+    abort "no suite #{unknown.join(", ")}; there are all, #{known.join(", ")}" unless unknown.empty?
+    SUITES.select { |suite| names.include?(suite.name) }
+  end
+
+  def in_lanes(suites)
+    waiting = Queue.new(suites.each_with_index.to_a).close
+    results = Array.new(suites.size)
+    lanes = Array.new(LANES.clamp(1, suites.size)) do
+      Thread.new do
+        while (suite, place = waiting.pop)
+          results[place] = attempt(suite)
+        end
+      end
+    end
+    lanes.each(&:join)
+    results
+  ensure
+    lanes&.each(&:kill)&.each(&:join) # each ends what it runs
+  end
+
+  # What failed is run once more, by itself: on a shared machine a server may start too late for its test. Both runs are
+  # told, and the log of the first is kept.
+  def again(results)
+    results.map do |first|
+      next first if first.failed.zero?
+
+      FileUtils.cp(first.log, "#{first.log}.first")
+      say("  #{first.suite.name}: once more; the log of the failed run is #{first.log}.first")
+      attempt(first.suite)
+    end
   end
 
   def attempt(suite)
@@ -90,23 +123,21 @@ class RunSuites
     next_word = 20
     loop do
       _, status = Process.wait2(pid, Process::WNOHANG)
-      return status if status
-
-      elapsed = now - start
-      if elapsed > suite.limit_s
-        finish(pid)
-        return nil
+      if status
+        pid = nil
+        return status
       end
+      elapsed = now - start
+      return nil if elapsed > suite.limit_s
+
       if elapsed > next_word
         next_word += 20
-        @out.puts("#{suite.name}: #{elapsed.round} s: #{last_line(log)}")
-        @out.flush
+        say("#{suite.name}: #{elapsed.round} s: #{last_line(log)}")
       end
       sleep 0.1
     end
-  rescue Interrupt
-    finish(pid)
-    raise
+  ensure
+    finish(pid) if pid
   end
 
   # The group, so that no server of a hung test outlives it.
@@ -137,25 +168,33 @@ class RunSuites
   end
 
   def tell(result)
-    @out.puts(format("%-12s %5d passed %4d failed %4d skipped %6.1f s", result.suite.name, result.passed, result.failed,
-                     result.skipped, result.seconds))
-    result.skips.each { |skip| @out.puts("  #{skip}") }
-    show_failure(result) unless result.failed.zero?
-    @out.flush
+    counts = format("%-12s %5d passed %4d failed %4d skipped %6.1f s", result.suite.name, result.passed, result.failed,
+                    result.skipped, result.seconds)
+    say(counts, *result.skips.map { |skip| "  #{skip}" }, *failure(result))
   end
 
-  def show_failure(result)
-    @out.puts("  #{result.suite.name}: #{result.trouble || "failed tests"}; the end of #{result.log}:")
-    File.readlines(result.log, encoding: "UTF-8").last(80).each { |line| @out.puts("  | #{line.scrub.chomp}") }
+  # Whole: the lanes print into each other's words otherwise.
+  def say(*lines)
+    @saying.synchronize do
+      @out.puts(lines)
+      @out.flush
+    end
   end
 
-  def table(results)
+  def failure(result)
+    return [] if result.failed.zero?
+
+    ["  #{result.suite.name}: #{result.trouble || "failed tests"}; the end of #{result.log}:",
+     *File.readlines(result.log, encoding: "UTF-8").last(80).map { |line| "  | #{line.scrub.chomp}" }]
+  end
+
+  def table(results, seconds)
     @out.puts("", format("%-12s %7s %7s %8s %8s", "suite", "passed", "failed", "skipped", "seconds"))
     results.each do |r|
       @out.puts(format("%-12s %7d %7d %8d %8.1f  %s", r.suite.name, r.passed, r.failed, r.skipped, r.seconds,
                        r.trouble).rstrip)
     end
-    @out.puts
+    @out.puts(format("%-37s %8.1f", "in all", seconds), "")
   end
 
   def now
