@@ -28,6 +28,12 @@ class TestBenches < Minitest::Test
     assert_match(/^naming new methods +\d/, out)
   end
 
+  def test_churn
+    out = bench("churn", "1", "20")
+    assert_match(/^20 reloads of a class of 150 methods, \d+ codes named/, out)
+    assert_match(/^with +\d+\.\d MB/, out)
+  end
+
   def test_overhead
     skip "no taskset" unless system("taskset", "--version", out: File::NULL)
     out = bench("overhead", "--pairs", "2", "--rate-seconds", "2")

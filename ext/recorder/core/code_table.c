@@ -9,7 +9,11 @@
 #include <string.h>
 #include "sdb_atomic.h"
 
-enum { SEGMENT_ENTRIES = 1024, SEGMENT_COUNT = 2 * SDB_CODE_MAX / SEGMENT_ENTRIES };
+enum {
+    SEGMENT_ENTRIES = 1024,
+    SEGMENT_COUNT = 2 * SDB_CODE_MAX / SEGMENT_ENTRIES,
+    FIRST_BUCKETS = 1 << 12,
+};
 
 struct sdb_code_table {
     /* owner: scanner */
@@ -31,6 +35,7 @@ struct sdb_code_table {
     /* evicted: head symbolizer, tail scanner */
     uint64_t evicted[SDB_EVICTED_COUNT];
     uint64_t evicted_head, evicted_tail;
+    uint64_t idle_pins[SDB_PIN_MAX / 64]; /* bits; set by the scanner, cleared by the symbolizer */
 };
 
 static uint64_t
@@ -45,8 +50,8 @@ sdb_code_table_new(void)
 {
     struct sdb_code_table *t = calloc(1, sizeof *t);
     if (!t) return NULL;
-    t->bucket_mask = 4 * SDB_CODE_MAX - 1;
-    t->buckets = calloc(t->bucket_mask + 1, sizeof *t->buckets); /* zero pages until used */
+    t->bucket_mask = FIRST_BUCKETS - 1;
+    t->buckets = calloc(FIRST_BUCKETS, sizeof *t->buckets);
     if (!t->buckets) {
         free(t);
         return NULL;
@@ -97,6 +102,21 @@ bucket_insert(struct sdb_code_table *t, uint32_t entry)
     t->buckets[b] = entry;
 }
 
+/* Keeps the buckets at most a quarter full. False when out of memory and so full that a search would be slow. */
+static bool
+grow_buckets(struct sdb_code_table *t)
+{
+    if (4 * (uint64_t)t->live_count < t->bucket_mask) return true;
+    uint32_t *old = t->buckets, *more = calloc(2 * ((size_t)t->bucket_mask + 1), sizeof *more);
+    if (!more) return 2 * (uint64_t)t->live_count < t->bucket_mask;
+    t->buckets = more;
+    t->bucket_mask = 2 * t->bucket_mask + 1;
+    for (uint32_t b = 0; b <= t->bucket_mask / 2; b++)
+        if (old[b]) bucket_insert(t, old[b]);
+    free(old);
+    return true;
+}
+
 static void
 bucket_remove(struct sdb_code_table *t, uint32_t entry)
 {
@@ -140,6 +160,7 @@ sdb_code_table_add(struct sdb_code_table *t, uint64_t iseq, uint64_t ment, uint6
 {
     /* named_cursor, not young_head: a slot is free once the scanner has collected its name */
     if (t->young_tail - t->named_cursor >= SDB_YOUNG_COUNT) return 0;
+    if (!grow_buckets(t)) return 0;
     uint32_t entry = entry_alloc(t);
     if (!entry) return 0;
     struct sdb_code *c = sdb_code_table_entry(t, entry);
@@ -208,8 +229,13 @@ sdb_code_table_drop(struct sdb_code_table *t, uint32_t entry)
     struct sdb_code *c = sdb_code_table_entry(t, entry);
     if (t->evicted_tail - sdb_load_acquire(&t->evicted_head) >= SDB_EVICTED_COUNT) return false;
     bucket_remove(t, entry);
-    sdb_store_relaxed(&t->evicted[t->evicted_tail % SDB_EVICTED_COUNT],
-                      sdb_load_relaxed(&c->named));
+    const struct sdb_named *named =
+        (const struct sdb_named *)(uintptr_t)sdb_load_acquire(&c->named);
+    /* release: out of the table before GC may leave it out; pairs with pin_is_idle */
+    if (named->pin < SDB_PIN_MAX)
+        __atomic_fetch_or(&t->idle_pins[named->pin / 64], 1ull << named->pin % 64,
+                          __ATOMIC_RELEASE);
+    sdb_store_relaxed(&t->evicted[t->evicted_tail % SDB_EVICTED_COUNT], (uint64_t)(uintptr_t)named);
     sdb_store_release(&t->evicted_tail, t->evicted_tail + 1); /* pairs with take_evicted */
     *c = (struct sdb_code){.id = t->free_list};
     t->free_list = entry;
@@ -251,6 +277,44 @@ sdb_code_table_evict(struct sdb_code_table *t, uint64_t protect)
     return gone;
 }
 
+static bool
+is_unused(const struct sdb_code *c, uint64_t tick, const struct sdb_code_limits *limits)
+{
+    uint64_t unused = tick > c->stamp ? tick - c->stamp : 0;
+    uint64_t used = c->stamp > c->born ? c->stamp - c->born : 0;
+    return unused > limits->least && (unused > 2 * used || unused > limits->most) &&
+           is_evictable(c);
+}
+
+bool
+sdb_code_table_has_unused(const struct sdb_code_table *t, uint64_t tick,
+                          const struct sdb_code_limits *limits)
+{
+    for (uint32_t i = 1; i <= t->entry_count; i++)
+        if (is_unused(sdb_code_table_entry(t, i), tick, limits)) return true;
+    return false;
+}
+
+size_t
+sdb_code_table_evict_unused(struct sdb_code_table *t, uint64_t tick,
+                            const struct sdb_code_limits *limits)
+{
+    size_t gone = 0;
+    for (uint32_t i = 1; i <= t->entry_count; i++) {
+        if (!is_unused(sdb_code_table_entry(t, i), tick, limits)) continue;
+        if (!sdb_code_table_drop(t, i)) break;
+        gone++;
+    }
+    return gone;
+}
+
+bool
+sdb_code_table_is_live(const struct sdb_code_table *t, uint32_t entry)
+{
+    const struct sdb_code *c = sdb_code_table_entry(t, entry);
+    return c->iseq || c->ment;
+}
+
 void
 sdb_code_table_each_named(struct sdb_code_table *t, void (*visit)(struct sdb_code *, void *),
                           void *data)
@@ -270,7 +334,7 @@ sdb_code_table_count(const struct sdb_code_table *t)
 uint64_t
 sdb_code_table_memory_bytes(const struct sdb_code_table *t)
 {
-    return sizeof *t + t->segment_bytes + (uint64_t)t->entry_count * 16;
+    return sizeof *t + t->segment_bytes + ((uint64_t)t->bucket_mask + 1) * sizeof *t->buckets;
 }
 
 bool
@@ -294,6 +358,19 @@ sdb_code_table_young_named(struct sdb_code_table *t, struct sdb_named *named)
     sdb_store_release(&c->named,
                       (uint64_t)(uintptr_t)named); /* pairs with walk.c's load of named */
     sdb_store_release(&t->young_head, head + 1);   /* pairs with next_named */
+}
+
+bool
+sdb_code_table_pin_is_idle(const struct sdb_code_table *t, uint32_t pin)
+{
+    return pin < SDB_PIN_MAX && sdb_load_acquire(&t->idle_pins[pin / 64]) >> pin % 64 & 1;
+}
+
+void
+sdb_code_table_pin_freed(struct sdb_code_table *t, uint32_t pin)
+{
+    if (pin < SDB_PIN_MAX)
+        __atomic_fetch_and(&t->idle_pins[pin / 64], ~(1ull << pin % 64), __ATOMIC_RELAXED);
 }
 
 struct sdb_named *

@@ -19,7 +19,9 @@ enum {
     SDB_CODE_BMETHOD = 1,   /* low bit of a ment key: the frame is the define_method body itself */
     SDB_CODE_MAX = 1 << 16, /* live entries; beyond, the least recently used half is evicted */
     SDB_YOUNG_COUNT = 1 << 14,
-    SDB_EVICTED_COUNT = 1 << 16,
+    SDB_EVICTED_COUNT = 1 << 13,
+    SDB_PIN_MAX =
+        1 << 17, /* so many codes can have a pin at once: those in the table and those evicted */
 };
 
 /* A symbol with where its pins are, so that dropping it unpins. Owned by the symbolizer once evicted. */
@@ -32,6 +34,7 @@ struct sdb_named {
 struct sdb_code {
     uint64_t iseq, ment; /* key; 0 none. ment carries SDB_CODE_BMETHOD */
     uint64_t stamp;      /* tick of the last use. owner: scanner */
+    uint64_t born;       /* tick at which it got its name. owner: scanner */
     uint64_t named;   /* shared: struct sdb_named *, stored by the symbolizer (release), 0 before */
     uint32_t id;      /* code id in the ring; never reused. owner: scanner */
     uint32_t written; /* 1: in the active symbol area. owner: scanner */
@@ -68,6 +71,18 @@ uint32_t sdb_code_table_next_named(struct sdb_code_table *t);
 /* Evicts the less recently used half of the written entries, but none whose stamp is >= protect (those on a
  * stack now). Returns how many went. O(entries log entries). */
 size_t sdb_code_table_evict(struct sdb_code_table *t, uint64_t protect);
+struct sdb_code_limits { /* ticks */
+    uint64_t least, most;
+};
+/* Evicts the written entries that were not used for twice as long as they were in use before, but for `least` ticks at
+ * least, and those not used for `most`. Returns how many went. O(entries). */
+size_t sdb_code_table_evict_unused(struct sdb_code_table *t, uint64_t tick,
+                                   const struct sdb_code_limits *limits);
+/* True when there is one. */
+bool sdb_code_table_has_unused(const struct sdb_code_table *t, uint64_t tick,
+                               const struct sdb_code_limits *limits);
+/* False when nothing lies there any more: it was evicted. */
+bool sdb_code_table_is_live(const struct sdb_code_table *t, uint32_t entry);
 /* Evicts one named entry that no stack refers to. False when the queue is full: try again later. */
 bool sdb_code_table_drop(struct sdb_code_table *t, uint32_t entry);
 /* Visits all live named entries. */
@@ -84,6 +99,8 @@ bool sdb_code_table_young_peek(struct sdb_code_table *t, struct sdb_young *out);
 void sdb_code_table_young_named(struct sdb_code_table *t, struct sdb_named *named);
 /* Next evicted symbol, NULL none: unpin and free it. */
 struct sdb_named *sdb_code_table_take_evicted(struct sdb_code_table *t);
+/* Its pin is about to be used for another code. */
+void sdb_code_table_pin_freed(struct sdb_code_table *t, uint32_t pin);
 
 /* ---- any thread ---- */
 
@@ -91,6 +108,8 @@ uint32_t sdb_code_table_young_count(const struct sdb_code_table *t);
 
 /* ---- GC: no alloc, no raise ---- */
 
+/* True when the code of the pin was evicted: nobody needs it any more, although the symbolizer did not come to it yet. */
+bool sdb_code_table_pin_is_idle(const struct sdb_code_table *t, uint32_t pin);
 /* Calls mark(address) for every address in young, published or not. */
 void sdb_code_table_mark(const struct sdb_code_table *t, void (*mark)(uint64_t));
 

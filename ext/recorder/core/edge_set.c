@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_SLOTS = 1 << 12, MAX_EDGES = 1 << 18 };
+enum { FIRST_SLOTS = 1 << 12, KEPT_SLOTS = 1 << 15, MAX_EDGES = 1 << 18 };
 
 struct sdb_edge_set {
     uint64_t *slots;
@@ -71,6 +71,14 @@ insert(struct sdb_edge_set *s, uint64_t edge)
 void
 sdb_edge_set_clear(struct sdb_edge_set *s)
 {
+    if (s->mask >= KEPT_SLOTS && s->count < s->mask / 16) {
+        uint64_t *smaller = calloc(FIRST_SLOTS, sizeof *smaller);
+        if (smaller) {
+            free(s->slots);
+            s->slots = smaller;
+            s->mask = FIRST_SLOTS - 1;
+        }
+    }
     memset(s->slots, 0, ((size_t)s->mask + 1) * sizeof *s->slots);
     s->count = 0;
 }

@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include "core/code_age.h"
 #include "core/code_table.h"
 #include "core/edge_set.h"
 #include "core/memory_probe.h"
@@ -82,6 +83,8 @@ struct sdb_scanner {
     uint64_t beside_ns; /* Ruby 3.1: CPU that threads used on this tick's cpu, as far as is known */
     bool one_cpu;       /* Ruby 3.1: there is no other */
     bool gc_now;
+    struct sdb_code_age code_age;
+    uint64_t aged_ns;     /* when codes were last let go */
     uint32_t invalid[64]; /* entries that failed their proof, to be dropped; oldest first */
     uint32_t invalid_count;
     uint64_t cpu_ns;      /* of the scanner's thread, as last read by itself */

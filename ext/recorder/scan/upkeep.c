@@ -19,6 +19,8 @@ enum {
     ASK_EVERY_NS = 20000000, /* the symbolizer is woken at most so often, unless much is waiting */
     ASK_AT_YOUNG = 512,
     RECYCLE_SLACK = 2048, /* start before the table is full */
+    AGE_EVERY_NS = 30000000,
+    RETURNED_NS = 1000000000,
 };
 
 /* Frames on a stack now are in use although nothing looked them up for a while. */
@@ -105,6 +107,31 @@ recycle(struct sdb_scanner *sc, bool area_full)
     return true;
 }
 
+/* What no stack has shown for a while is let go: each code is pinned, and keeps its class and all its methods.
+ * Named again, under another id, when it comes back. */
+static void
+let_go(struct sdb_scanner *sc)
+{
+    if (sc->now_ns - sc->aged_ns < AGE_EVERY_NS) return;
+    sc->aged_ns = sc->now_ns;
+    /* in ticks: what passes while nothing runs is no age */
+    const struct sdb_code_limits limits = {
+        .least = sdb_code_age_limit_ns(&sc->code_age, sc->now_ns) / sc->pacing.interval_ns,
+        .most = SDB_CODE_AGE_MAX_MS * 1000000ull / sc->pacing.interval_ns,
+    };
+    if (!sdb_code_table_has_unused(sc->codes, sc->tick, &limits)) return;
+    touch_stacks(sc);
+    size_t gone = sdb_code_table_evict_unused(sc->codes, sc->tick, &limits);
+    if (!gone) return;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < sc->invalid_count; i++)
+        if (sdb_code_table_is_live(sc->codes, sc->invalid[i])) sc->invalid[kept++] = sc->invalid[i];
+    sc->invalid_count = kept;
+    /* their addresses may come to mean another code, whose edges nobody proved */
+    sdb_edge_set_clear(sc->edges);
+    sc->ask_soon = true;
+}
+
 static void
 write_names(struct sdb_scanner *sc)
 {
@@ -121,6 +148,12 @@ write_names(struct sdb_scanner *sc)
         }
         sdb_count(sc, SDB_C_CODES, 1);
         code->written = 1;
+        /* one that was let go and came back is kept as if it had been in use for a second */
+        code->born = sc->tick;
+        if (!sdb_code_age_named(&sc->code_age, &named->symbol))
+            code->born -= RETURNED_NS / sc->pacing.interval_ns < sc->tick
+                              ? RETURNED_NS / sc->pacing.interval_ns
+                              : sc->tick;
         code->stamp =
             sc->tick - 1; /* not protected by its name: recycle() stamps what is on a stack */
         if (sdb_symbol_area_append(sc->symbols, code->id, &named->symbol) == 0) continue;
@@ -288,6 +321,7 @@ sdb_upkeep_tick(struct sdb_scanner *sc)
     write_gc_periods(sc);
     sdb_events_tick(sc);
     write_names(sc);
+    let_go(sc);
     sdb_upkeep_memory(sc);
     ask_symbolizer(sc);
     if (sc->file_due_ns && sc->now_ns >= sc->file_due_ns) open_file(sc);

@@ -65,6 +65,8 @@ mark_pins(void *unused)
 {
     (void)unused;
     for (uint32_t i = 0; i < gc.pin_count; i++) {
+        /* the symbolizer may be long in coming, and this GC shall free what the app let go */
+        if (gc.codes && sdb_code_table_pin_is_idle(gc.codes, i)) continue;
         if (gc.pins[i].iseq)
             rb_gc_mark(gc.pins[i].iseq); /* rb_gc_mark pins: compaction leaves it */
         if (gc.pins[i].ment) rb_gc_mark(gc.pins[i].ment);

@@ -139,6 +139,7 @@ housekeeping(VALUE unused)
     struct sdb_named *gone;
     while ((gone = sdb_code_table_take_evicted(work.codes))) {
         sdb_gc_unpin(gone->pin);
+        sdb_code_table_pin_freed(work.codes, gone->pin);
         sdb_add_relaxed(&work.memory_bytes, -(uint64_t)gone->memory_bytes);
         free(gone);
     }
