@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 # How the sources look, and that none forgot its licence: `rake lint`. `rake format` mends what can be mended.
-# The layers are checked by test/test_layering.rb.
+# The layers are checked by test/test_layering.rb and test/test_layering_ruby.rb.
 
 require "open3"
 

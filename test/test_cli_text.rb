@@ -7,7 +7,7 @@ require "sdb/cli/table"
 require "sdb/cli/terminal"
 
 class CLITextTest < Minitest::Test
-  Text = Sdb::CLI::Text
+  Text = Sdb::Text
 
   def test_durations_have_three_figures_and_a_unit
     { nil => "-", 0 => "0", 7 => "7 ns", 1500 => "1.50 us", 999_400 => "999 us", 999_600 => "1.00 ms",

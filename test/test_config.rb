@@ -104,9 +104,9 @@ class ConfigTest < Minitest::Test
   end
 
   def test_durations_of_the_command_line_add_up
-    assert_equal 5_400_000_000_000, Sdb::Config::Units.duration_ns("1h30m")
-    assert_equal 300_000_000, Sdb::Config::Units.duration_ns("300ms")
-    assert_raises(ArgumentError) { Sdb::Config::Units.duration_ns("10 parsecs") }
-    assert_raises(ArgumentError) { Sdb::Config::Units.duration_ns("") }
+    assert_equal 5_400_000_000_000, Sdb::Units.duration_ns("1h30m")
+    assert_equal 300_000_000, Sdb::Units.duration_ns("300ms")
+    assert_raises(ArgumentError) { Sdb::Units.duration_ns("10 parsecs") }
+    assert_raises(ArgumentError) { Sdb::Units.duration_ns("") }
   end
 end

@@ -4,7 +4,7 @@ require_relative "test_helper"
 require "support/cli_helper"
 require "support/dump_encoder"
 require "sdb/oom/death"
-require "sdb/oom/page"
+require "sdb/report/oom_page"
 
 # `sdb oom` over dumps whose contents are known, with the real reader.
 class OomTest < Minitest::Test

@@ -3,7 +3,7 @@
 require "etc"
 require "tmpdir"
 require_relative "errors"
-require_relative "config/units"
+require_relative "shared/units"
 
 module Sdb
   # What a recorder is started with: Ruby keywords first, then the SDB_* environment, then the default. Frozen.

@@ -49,7 +49,7 @@ class TestOomdPuma < Minitest::Test
     assert_match(/Shop#leak/, out)
     assert_match(/Shop#rest .*shop.ru:\d+\n.*Shop#nap/, out)
     page = "#{@base}/out.html"
-    assert Sdb::Oom::Death.read(dump.path).then { |death| File.open(page, "w") { |f| require("sdb/oom/page") && Sdb::Oom::Page.write(death, f) } }
+    assert Sdb::Oom::Death.read(dump.path).then { |death| File.open(page, "w") { |f| require("sdb/report/oom_page") && Sdb::Report::OomPage.write(death, f) } }
     assert_includes File.read(page), "Shop#leak"
   ensure
     sockets&.each(&:close)

@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
 require "test_helper"
-require "sdb/report/categories"
+require "sdb/shared/categories"
 
 class TestReportCategories < Minitest::Test
-  SHOP = Sdb::Report::Categories.new(["/srv/shop"])
+  SHOP = Sdb::Categories.new(["/srv/shop"])
 
   {
     ["Order#total", "/srv/shop/app/models/order.rb"] => :app,
@@ -30,7 +30,7 @@ class TestReportCategories < Minitest::Test
   end
 
   def test_without_a_known_root_whatever_is_no_gem_and_not_rubys_is_the_apps
-    anywhere = Sdb::Report::Categories.new([nil, "", "/"])
+    anywhere = Sdb::Categories.new([nil, "", "/"])
     assert_equal :app, anywhere.of("A#b", "/home/me/a.rb")
     assert_equal :gem, anywhere.of("A#b", "/var/lib/gems/3.1.0/gems/a-1/lib/a.rb")
   end

@@ -3,10 +3,10 @@
 require "json"
 require "optparse"
 require_relative "../errors"
+require_relative "../shared/text"
 require_relative "nearest"
 require_relative "table"
 require_relative "terminal"
-require_relative "text"
 
 module Sdb
   module CLI

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-require_relative "../config/units"
 require_relative "../errors"
+require_relative "../shared/units"
 require_relative "nearest"
 
 module Sdb
@@ -49,8 +49,8 @@ module Sdb
         case text
         when /\A\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?\z/ then clock(text)
         when /\A\d{4}-\d\d-\d\d/ then date(text)
-        when /\A-(.+)\z/ then -Config::Units.duration_ns(Regexp.last_match(1))
-        else Config::Units.duration_ns(text.delete_prefix("+"))
+        when /\A-(.+)\z/ then -Units.duration_ns(Regexp.last_match(1))
+        else Units.duration_ns(text.delete_prefix("+"))
         end
       rescue ArgumentError
         raise UsageError, "#{flag} #{text}: not a time; give a clock time (14:05, 2026-08-01T14:05:10Z), " \
@@ -118,7 +118,7 @@ module Sdb
       end
 
       def duration(text, flag)
-        Config::Units.duration_ns(text)
+        Units.duration_ns(text)
       rescue ArgumentError
         raise UsageError, "#{flag} #{text}: not a time; give 300ms, 10s, 5m or 1h"
       end

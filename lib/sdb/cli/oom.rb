@@ -137,8 +137,8 @@ module Sdb
       end
 
       def save(death)
-        require_relative "../oom/page"
-        File.open(@output, "w") { |file| Sdb::Oom::Page.write(death, file) }
+        require_relative "../report/oom_page"
+        File.open(@output, "w") { |file| Report::OomPage.write(death, file) }
       end
     end
   end

@@ -26,7 +26,7 @@ module Sdb
       end
 
       def shortest(text)
-        Config::Units.duration_ns(text)
+        Units.duration_ns(text)
       rescue ArgumentError
         raise UsageError, "--min #{text}: not a time; give 500us or 2ms"
       end
@@ -98,8 +98,8 @@ module Sdb
       end
 
       def own_code(profile)
-        require_relative "../report/categories"
-        categories = Report::Categories.new(profile.rings.map { |ring| ring.text["app_root"] })
+        require_relative "../shared/categories"
+        categories = Categories.new(profile.rings.map { |ring| ring.text["app_root"] })
         ->(call) { categories.of(call.name, call.path) == :app }
       end
 

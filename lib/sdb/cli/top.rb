@@ -24,7 +24,7 @@ module Sdb
       end
 
       def gap(text)
-        ns = Config::Units.duration_ns(text)
+        ns = Units.duration_ns(text)
         ns >= 100_000_000 ? ns : raise(ArgumentError)
       rescue ArgumentError
         raise UsageError, "--every #{text}: give a time of 100ms or more"

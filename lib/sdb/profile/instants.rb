@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 require "time"
-require_relative "../config/units"
 require_relative "../errors"
+require_relative "../shared/units"
 
 module Sdb
   class Profile
@@ -30,7 +30,7 @@ module Sdb
       def self.duration(value)
         return value if value.is_a?(Integer) && !value.negative?
 
-        Config::Units.duration_ns(String.try_convert(value) || raise(ArgumentError))
+        Units.duration_ns(String.try_convert(value) || raise(ArgumentError))
       rescue ArgumentError
         raise FilterError, "not a duration: #{value.inspect}; give 300ms, 10s, 5m or Integer ns"
       end
@@ -45,8 +45,8 @@ module Sdb
         case text
         when CLOCK then of_clock(text)
         when /\A\d{4}-\d\d-\d\d/ then of_time(Time.parse(text))
-        when /\A-/ then parse(-Config::Units.duration_ns(text.delete_prefix("-")))
-        else Config::Units.duration_ns(text)
+        when /\A-/ then parse(-Units.duration_ns(text.delete_prefix("-")))
+        else Units.duration_ns(text)
         end
       rescue ArgumentError
         raise FilterError, "not a time: #{text}; give 14:05:10, 2026-08-01T14:05:10Z, -30s (before the end) or 90s"

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../errors"
-require_relative "../report/categories"
+require_relative "../shared/categories"
 require_relative "data"
 require_relative "instants"
 
@@ -237,7 +237,7 @@ module Sdb
       def function_marks
         focus = pattern(:focus)
         hide = pattern(:hide)
-        app = @filters[:only_app] ? Report::Categories.new(@data.rings.map { |ring| ring.text["app_root"] }) : nil
+        app = @filters[:only_app] ? Categories.new(@data.rings.map { |ring| ring.text["app_root"] }) : nil
         return unless focus || hide || app
 
         @data.functions.map do |function|

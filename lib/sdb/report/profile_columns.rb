@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "categories"
+require_relative "../shared/categories"
 require_relative "facts"
 require_relative "flame_data"
 

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "categories"
+require_relative "../shared/categories"
 require_relative "flame_data"
 require_relative "page"
 require_relative "payload"

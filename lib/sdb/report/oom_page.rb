@@ -2,27 +2,28 @@
 
 require "cgi/escape"
 require "stringio"
-require_relative "../report/flamegraph"
-require_relative "../cli/oom_text"
+require_relative "../oom/sentences"
+require_relative "../shared/text"
+require_relative "flamegraph"
 
 module Sdb
-  module Oom
+  module Report
     # `sdb oom show -o`: one HTML file with how it died and what it was doing, and the last ten seconds as a flame
     # graph. The words are plain HTML above the graph: readable without scripts.
-    module Page
+    module OomPage
       LAST_NS = 10_000_000_000
       MARK = "<main id=\"main\">\n"
       DEPTH = 60
-      STYLES = [*Report::FlameGraph::STYLES, "oom.css"].freeze
+      STYLES = [*FlameGraph::STYLES, "oom.css"].freeze
 
       module_function
 
-      #: (Death, IO) -> void
+      #: (Oom::Death, IO) -> void
       def write(death, io)
         graph = StringIO.new(String.new(encoding: Encoding::UTF_8))
-        title = CLI::OomText.sentences(death).first
+        title = Oom::Sentences.of(death).first
         if death.profile
-          Report::FlameGraph.render(death.profile, graph, title: title, last: LAST_NS, styles: STYLES)
+          FlameGraph.render(death.profile, graph, title: title, last: LAST_NS, styles: STYLES)
           page = graph.string
           raise FormatError, "the page's template has no place for the report" unless page.include?(MARK)
 
@@ -38,7 +39,7 @@ module Sdb
         <<~HTML
           <article class="death">
           <details open><summary>How it died</summary>
-          #{list(CLI::OomText.sentences(death))}</details>
+          #{list(Oom::Sentences.of(death))}</details>
           <details><summary>Memory, last minute</summary>
           #{memory(death)}</details>
           <details open><summary>In flight</summary>
@@ -52,20 +53,20 @@ module Sdb
 
       def memory(death)
         rows = death.memory.map do |row|
-          [CLI::Text.duration([death.end_ns - row.at_ns, 0].max), CLI::Text.bytes(row.rss_bytes), CLI::Text.bytes(row.cgroup_bytes),
-           row.limit_bytes.zero? ? "none" : CLI::Text.bytes(row.limit_bytes)]
+          [Text.duration([death.end_ns - row.at_ns, 0].max), Text.bytes(row.rss_bytes), Text.bytes(row.cgroup_bytes),
+           row.limit_bytes.zero? ? "none" : Text.bytes(row.limit_bytes)]
         end
         table(["before the end", "process", "cgroup", "limit"], rows, "no records")
       end
 
       def spans(death)
-        rows = death.spans.map { |s| [CLI::Text.duration(s.wall_ns), s.kind, s.id, s.tid, s.name] }
+        rows = death.spans.map { |s| [Text.duration(s.wall_ns), s.kind, s.id, s.tid, s.name] }
         table(%w[for kind id thread what], rows, "no request and no job")
       end
 
       def threads(death)
         death.threads.map do |thread|
-          frames = thread.frames.last(DEPTH).reverse.map { |f| "#{f.name}  #{CLI::Text.place(f.path, f.line)}".rstrip }
+          frames = thread.frames.last(DEPTH).reverse.map { |f| "#{f.name}  #{Text.place(f.path, f.line)}".rstrip }
           "<h3>#{escape("thread #{thread.tid} #{thread.name} #{thread.state} #{thread.span && "in #{thread.span}"}")}</h3>\n" \
             "<pre>#{escape(frames.join("\n"))}</pre>\n"
         end.join
@@ -84,7 +85,7 @@ module Sdb
       end
 
       def escape(text)
-        CGI.escapeHTML(CLI::Text.clean(text.to_s).gsub("\\n", "\n"))
+        CGI.escapeHTML(Text.clean(text.to_s).gsub("\\n", "\n"))
       end
       private_class_method :article, :memory, :spans, :threads, :table, :list, :escape
     end
