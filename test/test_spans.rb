@@ -186,20 +186,42 @@ class TestSpans < Minitest::Test
     assert_equal [0, 0], spans.values.map(&:parent)
   end
 
-  def test_a_fork_in_the_midst_leaves_no_open_span_to_the_child
+  def test_a_child_forked_in_the_midst_works_for_what_its_parent_worked_for
     start
-    child = Sdb.span("parent", id: "p-1") do
-      in_child do
-        Sdb.span("child") { sleep 0.05 }
-        Sdb.stop
+    child = Sdb.span("parent", kind: :job, id: "p-1", customer: 7) do
+      Sdb.span("inner") do
+        in_child do
+          burn(0.03) # and no word to sdb before
+          Sdb.span("child") { burn(0.03) }
+          Sdb.stop
+        end
       end
     end
-    parent = spans_by_name(Sdb.open(Sdb.stop))
-    assert_equal %w[parent], parent.keys
-    refute parent.fetch("parent").open
-    spans = spans_by_name(Sdb.open(child))
-    assert_equal %w[child], spans.keys
-    assert_equal 0, spans.fetch("child").parent
+    parent = Sdb.open(Sdb.stop)
+    assert_equal %w[parent inner], spans_by_name(parent).keys
+    assert_empty(spans_of(parent).select(&:open))
+    profile = Sdb.open(child)
+    spans = spans_by_name(profile)
+    assert_equal %w[parent inner child], spans.keys
+    assert_equal({ "parent" => nil, "inner" => "parent", "child" => "inner" }, parents(profile))
+    assert_equal ["job", "p-1", true], spans.fetch("parent").then { |span| [span.kind, span.id, span.open] }
+    # all of the child's time, from its first moment on
+    all = profile.functions.total_ns
+    assert_in_delta all, profile.functions(tag: "customer=7").total_ns, 5e6
+    assert_in_delta all, profile.functions(request: "p-1").total_ns, 5e6
+    assert_in_delta 30, spans.fetch("child").cpu_ns / 1e6, 5
+  end
+
+  def test_a_grandchild_forked_in_a_fiber_works_for_the_same
+    start
+    grandchild = Sdb.span("outer", id: "o-1") do
+      Fiber.new do
+        Sdb.span("in fiber") { in_child { Sdb.span("second") { in_child { burn(0.02) || Sdb.stop } } } }
+      end.resume
+    end
+    profile = Sdb.open(grandchild)
+    assert_equal({ "outer" => nil, "in fiber" => "outer", "second" => "in fiber" }, parents(profile))
+    assert_in_delta profile.functions.total_ns, profile.functions(request: "o-1").total_ns, 5e6
   end
 
   def test_the_block_of_a_span_may_end_in_the_child
@@ -217,7 +239,10 @@ class TestSpans < Minitest::Test
     end
     child = reader.read
     assert_equal %w[both], spans_by_name(Sdb.open(Sdb.stop)).keys
-    assert_equal %w[after], spans_by_name(Sdb.open(child)).keys
+    spans = spans_by_name(Sdb.open(child))
+    assert_equal %w[both after], spans.keys
+    refute spans.fetch("both").open
+    assert_equal 0, spans.fetch("after").parent
   end
 
   def test_a_hundred_thousand_request_ids_cost_no_memory
@@ -254,12 +279,13 @@ class TestSpans < Minitest::Test
     assert_operator lost + spans.size, :>=, 50_000
   end
 
-  def test_long_strings_are_cut_and_many_tags_are_left_out
+  def test_long_strings_are_cut_and_many_tags_are_left_out_and_it_shows
     many = (0...200).to_h { |n| [:"tag#{n}", "v" * 50] }
     profile = record { Sdb.span("n" * 5000, id: "i" * 5000, **many) { nil } }
     span = spans_of(profile).first
-    assert_equal ["n" * 1024, "i" * 1024], [span.name, span.id]
+    assert_equal ["#{"n" * 1021}…", "#{"i" * 1021}…"], [span.name, span.id].map { |text| text.dup.force_encoding("UTF-8") }
     assert_operator span.tags.size, :>, 20
+    assert_equal ["…", "more were left out"], span.tags.to_a.last
   end
 
   def test_open_spans_are_told_again_in_each_chunk

@@ -62,6 +62,22 @@ class TestTags < Minitest::Test
     end
   end
 
+  # C43
+  def test_a_forked_child_has_the_tags_in_effect_from_its_first_moment_on
+    start(tags: { colour: "red" }, service: "shop")
+    child = Sdb.tag(customer: 7) { in_child { burn(0.05) || Sdb.stop } }
+    grandchild = Sdb.tag(customer: 8) { in_child { in_child { burn(0.05) || Sdb.stop } } }
+    after = in_child { burn(0.05) || Sdb.stop }
+    { child => "customer=7", grandchild => "customer=8", after => nil }.each do |ring, tag|
+      profile = Sdb.open(ring)
+      all = profile.functions.total_ns
+      assert_operator all, :>, 45_000_000
+      assert_in_delta all, profile.functions(tag: "colour=red").total_ns, 1e6
+      assert_equal "shop", Sdb::Ring.read(ring).text["service"]
+      assert_in_delta tag ? all : 0, profile.functions(tag: tag || "customer=8").total_ns, 5e6, tag
+    end
+  end
+
   def test_tags_are_of_their_thread
     profile = record do
       Sdb.tag(who: "main") do

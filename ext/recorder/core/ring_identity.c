@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "core/clock.h"
+#include "core/string_table.h"
 #include "crc32c.h"
 #include "error.h"
 
@@ -130,6 +131,8 @@ add_argv(uint8_t *text, uint32_t *bytes)
         size_t length = strnlen(cmdline + at, n - at);
         int prefix = snprintf(entry, sizeof entry, "argv.%u=", i);
 
+        if (at + length == sizeof cmdline) /* more than there is room for: the last one is cut */
+            length = length > 8 ? sdb_text_put(cmdline + at, cmdline + at, length, length - 1) : 0;
         memcpy(entry + prefix, cmdline + at, length);
         if (!add_text(text, bytes, entry, (size_t)prefix + length)) return;
         at += length + 1;

@@ -130,3 +130,26 @@ sdb_utf8_cut(const char *s, size_t bytes, size_t limit)
         n--;                                           /* s[n] would be cut off */
     return ((uint8_t)s[n] & 0xc0) == 0x80 ? limit : n; /* not UTF-8 at all: cut where we are */
 }
+
+static const char ellipsis[3] = "\xe2\x80\xa6";
+
+size_t
+sdb_text_bytes(const char *s, size_t bytes, size_t limit)
+{
+    if (bytes <= limit) return bytes;
+    return sdb_utf8_cut(s, bytes, limit - sizeof ellipsis) + sizeof ellipsis;
+}
+
+size_t
+sdb_text_put(char *to, const char *s, size_t bytes, size_t limit)
+{
+    size_t n = sdb_text_bytes(s, bytes, limit);
+
+    if (bytes > limit) {
+        memmove(to, s, n - sizeof ellipsis);
+        memcpy(to + n - sizeof ellipsis, ellipsis, sizeof ellipsis);
+    } else if (n > 0) {
+        memmove(to, s, n);
+    }
+    return n;
+}

@@ -38,4 +38,9 @@ size_t sdb_string_table_memory_bytes(const struct sdb_string_table *t);
 /* The longest beginning of s of at most `limit` bytes that does not cut a UTF-8 character. */
 size_t sdb_utf8_cut(const char *s, size_t bytes, size_t limit);
 
+/* So many bytes of s come into `limit` (>= 8): all, or what sdb_text_put ends with "…", so that nobody takes it for the whole. */
+size_t sdb_text_bytes(const char *s, size_t bytes, size_t limit);
+/* Writes them to `to`, which may be s; returns that number. */
+size_t sdb_text_put(char *to, const char *s, size_t bytes, size_t limit);
+
 #endif

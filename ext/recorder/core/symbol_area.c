@@ -23,9 +23,9 @@ enum {
     UNATTACHED_CAPACITY_BYTES = 256 << 10, /* the smallest area a file has (ring_identity.c) */
     FIRST_ROOM_BYTES = 4096,
     TEXT_MAX_BYTES = 4096,
-    LINE_RUNS_MAX = 4096,
+    LINE_RUNS_MAX_BYTES = 40 << 10, /* most take two bytes each */
     /* of one CODE with its strings: texts, runs, and the numbers between them */
-    SYMBOL_MAX_BYTES = 3 * TEXT_MAX_BYTES + LINE_RUNS_MAX * 10 + 256,
+    SYMBOL_MAX_BYTES = 3 * TEXT_MAX_BYTES + LINE_RUNS_MAX_BYTES + 256,
 };
 
 _Static_assert(SYMBOL_MAX_BYTES < (int)SDB_BLOCK_MAX_BYTES, "a symbol fits in one block");
@@ -151,20 +151,40 @@ put_bytes(uint8_t *p, const char *s, size_t n)
     return p + n;
 }
 
+/* So many can be written, the last of them as line 0. All: none has to be. */
+static uint32_t
+fitting_runs(const struct sdb_symbol *symbol)
+{
+    uint8_t bytes[2 * SDB_VARINT_MAX];
+    struct sdb_line_run last = {0, symbol->first_line};
+    size_t used = 0;
+    uint32_t n = 0;
+
+    for (; n < symbol->line_run_count; n++) {
+        const struct sdb_line_run *run = &symbol->line_runs[n];
+        uint8_t *p = sdb_varint_put(bytes, run->index - last.index);
+
+        used += (size_t)(sdb_zigzag_put(p, (int64_t)run->line - (int64_t)last.line) - bytes);
+        if (used + sizeof bytes > LINE_RUNS_MAX_BYTES) return n;
+        last = *run;
+    }
+    return n;
+}
+
 static uint8_t *
 put_line_runs(uint8_t *p, const struct sdb_symbol *symbol)
 {
-    uint32_t n = symbol->line_run_count < LINE_RUNS_MAX ? symbol->line_run_count : LINE_RUNS_MAX;
-    uint32_t index = 0, line = symbol->first_line;
+    uint32_t n = fitting_runs(symbol);
+    struct sdb_line_run last = {0, symbol->first_line};
 
     p = sdb_varint_put(p, n);
     for (uint32_t i = 0; i < n; i++) {
-        const struct sdb_line_run *run = &symbol->line_runs[i];
+        struct sdb_line_run run = symbol->line_runs[i];
 
-        p = sdb_varint_put(p, run->index - index);
-        p = sdb_zigzag_put(p, (int64_t)run->line - (int64_t)line);
-        index = run->index;
-        line = run->line;
+        if (i + 1 == n && n < symbol->line_run_count) run.line = 0;
+        p = sdb_varint_put(p, run.index - last.index);
+        p = sdb_zigzag_put(p, (int64_t)run.line - (int64_t)last.line);
+        last = run;
     }
     return p;
 }

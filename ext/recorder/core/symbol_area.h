@@ -17,10 +17,12 @@
 struct sdb_ring_file;
 struct sdb_symbol_area;
 
-struct sdb_line_run { /* instructions [index, next run's index) are on `line` */
+struct sdb_line_run { /* instructions [index, next run's index) are on `line`, 0 not known */
     uint32_t index;
     uint32_t line;
 };
+
+enum { SDB_LINE_RUNS_MAX = 1 << 14 }; /* that a symbol has; of more, the last says not known */
 
 /* What a code is called. Made by the symbolizer in one malloc'ed piece, immutable from then on. */
 struct sdb_symbol {
@@ -44,8 +46,8 @@ void sdb_symbol_area_attach(struct sdb_symbol_area *a, struct sdb_ring_file *fil
 
 /* 0, SDB_ERR_NOMEM, or SDB_ERR_FULL when the active area cannot take it: then the caller drops what no live
  * chunk uses, calls _switch and appends the rest again (what is still FULL then stays unnamed). Names,
- * paths and classes over 4096 bytes are cut at a UTF-8 boundary, line runs over 4096 are cut; runs are in
- * order of index. NULL is allowed for a text of 0 bytes. */
+ * paths and classes over 4096 bytes are cut at a UTF-8 boundary; line runs that do not fit into 40 KiB are cut, and what
+ * they were about is on line 0, not known; runs are in order of index. NULL is allowed for a text of 0 bytes. */
 int sdb_symbol_area_append(struct sdb_symbol_area *a, uint32_t code,
                            const struct sdb_symbol *symbol);
 /* Next generation, in the other area. Flushes first; what cannot be written is dropped. */

@@ -100,7 +100,7 @@ static void
 take_arguments(VALUE hash, struct tag_arguments *a, bool span, struct sdb_tag_text *encoded)
 {
     *a = (struct tag_arguments){Qnil, Qnil, Qundef, Qundef, span, encoded};
-    if (encoded) encoded->count = encoded->bytes = 0;
+    if (encoded) sdb_tag_text_clear(encoded);
     if (!NIL_P(hash)) rb_hash_foreach(hash, take_argument, (VALUE)a);
 }
 

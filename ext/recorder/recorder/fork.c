@@ -11,6 +11,7 @@
 #include "vm/gc.h"
 #include "vm/gvl.h"
 #include "recorder/recorder_impl.h"
+#include "spans/spans.h"
 #include "vm/symbolizer.h"
 
 static void
@@ -63,7 +64,7 @@ sdb_recorder_forked(struct sdb_recorder *rec)
     sdb_safe_read_probe();
     sdb_thread_table_reset(&rec->threads);
     uint64_t now = sdb_monotonic_ns();
-    if (!slot || sdb_recorder_make_parts(rec, now) != 0) {
+    if (!slot || sdb_recorder_make_parts(rec, now, true) != 0) {
         rec->forked_silent = true;
         return;
     }
@@ -74,6 +75,8 @@ sdb_recorder_forked(struct sdb_recorder *rec)
     rec->main_thread = (VALUE)self.thread_value;
     sdb_gvl_enable(true);
     sdb_gc_enable_events(true);
+    slot = sdb_gvl_current_slot_unchecked();
+    if (slot) sdb_spans_forked(slot, (VALUE)self.context);
     rec->running = true;
     if (sdb_scanner_launch(&rec->scanner) != 0) rec->running = false;
 }

@@ -61,9 +61,13 @@ keep_options(const struct sdb_recorder_options *options)
 {
     rec.options = *options;
     snprintf(rec.dir, sizeof rec.dir, "%s", options->dir);
-    rec.options.text_bytes =
-        options->text_bytes < sizeof rec.text ? options->text_bytes : sizeof rec.text;
-    memcpy(rec.text, options->text, rec.options.text_bytes);
+    size_t text_bytes = options->text_bytes;
+    if (text_bytes > sizeof rec.text) { /* whole entries only: half a value would be another one */
+        text_bytes = sizeof rec.text;
+        while (text_bytes && options->text[text_bytes - 1]) text_bytes--;
+    }
+    rec.options.text_bytes = text_bytes;
+    memcpy(rec.text, options->text, text_bytes);
     rec.own_text_bytes = rec.options.text_bytes;
     rec.parent_ring[0] = '\0';
     sdb_oom_beacon_configure(rec.text, rec.options.text_bytes);
@@ -72,7 +76,8 @@ keep_options(const struct sdb_recorder_options *options)
 void
 sdb_recorder_label_children(const char *key_value)
 {
-    snprintf(rec.child_label, sizeof rec.child_label, "%s", key_value ? key_value : "");
+    bool whole = key_value && strlen(key_value) < sizeof rec.child_label;
+    snprintf(rec.child_label, sizeof rec.child_label, "%s", whole ? key_value : "");
 }
 
 /* pthread_atfork */
@@ -131,6 +136,10 @@ int
 sdb_recorder_start(const struct sdb_recorder_options *options, char reason[SDB_REASON_BYTES])
 {
     if (rec.running) return SDB_OK;
+    if (strlen(options->dir) >= sizeof rec.dir) {
+        snprintf(reason, SDB_REASON_BYTES, "the name of the log directory is too long");
+        return SDB_ERR_INVALID;
+    }
     int err = sdb_layout_prove(&rec.layout, reason);
     if (err) return err;
     keep_options(options);
@@ -145,7 +154,7 @@ sdb_recorder_start(const struct sdb_recorder_options *options, char reason[SDB_R
     hook_process_once();
     rec.main_thread = rb_funcall(rb_cThread, rb_intern("main"), 0);
     sdb_thread_table_reset(&rec.threads);
-    err = sdb_recorder_make_parts(&rec, sdb_monotonic_ns());
+    err = sdb_recorder_make_parts(&rec, sdb_monotonic_ns(), false);
     if (err) {
         snprintf(reason, SDB_REASON_BYTES, "%s", sdb_error_text(err));
         return err;
@@ -228,7 +237,9 @@ sdb_recorder_running(void)
 void
 sdb_recorder_after_fork(void)
 {
-    if (rec.running) sdb_symbolizer_start(rec.scanner.codes, &rec.threads, &rec.layout);
+    if (!rec.running) return;
+    sdb_spans_after_fork();
+    sdb_symbolizer_start(rec.scanner.codes, &rec.threads, &rec.layout);
 }
 
 static void *

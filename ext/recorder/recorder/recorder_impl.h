@@ -36,7 +36,7 @@ struct sdb_recorder {
 
 /* All parts anew, in rec->scanner. 0 or SDB_ERR_NOMEM. Calls nothing of the VM but the marking hooks of gc.c. Runs on:
  * any Ruby thread, GVL, or the atfork child handler. */
-int sdb_recorder_make_parts(struct sdb_recorder *rec, uint64_t now_ns);
+int sdb_recorder_make_parts(struct sdb_recorder *rec, uint64_t now_ns, bool forked);
 /* Runs on: any Ruby thread, GVL, with the scanner ended. */
 void sdb_recorder_free_parts(struct sdb_recorder *rec);
 /* A recording of its own for the child, or silence. Runs on: the forking thread, in the child, before any Ruby code. */

@@ -37,7 +37,7 @@ sdb_recorder_free_parts(struct sdb_recorder *rec)
 }
 
 int
-sdb_recorder_make_parts(struct sdb_recorder *rec, uint64_t now_ns)
+sdb_recorder_make_parts(struct sdb_recorder *rec, uint64_t now_ns, bool forked)
 {
     struct sdb_scanner *sc = &rec->scanner;
     memset(sc, 0, sizeof *sc);
@@ -63,7 +63,7 @@ sdb_recorder_make_parts(struct sdb_recorder *rec, uint64_t now_ns)
         sdb_recorder_free_parts(rec);
         return SDB_ERR_NOMEM;
     }
-    sdb_spans_recording_begins();
+    sdb_spans_recording_begins(forked);
     sc->exact = sdb_gvl_exact();
     sc->gc_events = rec->stacks_last; /* 3.3+, see gc.h */
     sc->during_gc = rb_during_gc;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "core/event_queue.h"
 #include "core/clock.h"
+#include "core/string_table.h"
 #include "sdb_atomic.h"
 
 static struct sdb_slot *
@@ -157,9 +158,8 @@ bool
 sdb_thread_set_name(struct sdb_thread_table *t, struct sdb_slot *slot, const char *text,
                     size_t bytes)
 {
-    if (bytes > sizeof(uint64_t) * SDB_NAME_WORDS) bytes = sizeof(uint64_t) * SDB_NAME_WORDS;
     uint64_t words[SDB_NAME_WORDS] = {0};
-    memcpy(words, text, bytes);
+    bytes = sdb_text_put((char *)words, text, bytes, sizeof words);
     struct sdb_slot_name *name = (struct sdb_slot_name *)(uintptr_t)sdb_load_relaxed(&slot->name);
     if (!name) {
         name = calloc(1, sizeof *name);

@@ -4,13 +4,17 @@
  */
 #include "spans/context.h"
 
+#include <stdlib.h>
+#include <string.h>
 #include "core/clock.h"
 #include "live_table.h"
 #include "sdb_atomic.h"
 #include "scan/events.h"
 #include "spans/thread_times.h"
 
-static uint64_t generation = 1; /* guarded by the GVL */
+static uint64_t generation = 1, started = 1; /* guarded by the GVL; `started`: not by a fork */
+
+enum { TOLD_KEPT_BYTES = 512 };
 
 /* ---- the object ---- */
 
@@ -41,6 +45,7 @@ context_free(void *data)
         if (!b->is_span || b->silent || b->generation != generation) continue;
         sdb_events_abandon(b->token, sdb_monotonic_ns());
     }
+    for (uint32_t i = 0; i < c->capacity; i++) free(c->blocks[i].told);
     xfree(c->blocks);
     xfree(c);
 }
@@ -49,7 +54,9 @@ static size_t
 context_size(const void *data)
 {
     const struct sdb_context *c = data;
-    return sizeof *c + c->capacity * sizeof *c->blocks;
+    size_t bytes = sizeof *c + c->capacity * sizeof *c->blocks;
+    for (uint32_t i = 0; i < c->capacity; i++) bytes += c->blocks[i].told_room;
+    return bytes;
 }
 
 static const rb_data_type_t context_type = {
@@ -76,9 +83,16 @@ sdb_context_new(void)
 }
 
 void
-sdb_contexts_forget(void)
+sdb_contexts_forget(bool forked)
 {
     generation++;
+    if (!forked) started = generation;
+}
+
+bool
+sdb_contexts_goes_on(uint64_t of)
+{
+    return of >= started && of <= generation;
 }
 
 uint64_t
@@ -104,10 +118,12 @@ sdb_context_push(struct sdb_context *c, uint64_t token)
     if (c->depth == c->capacity) {
         uint32_t capacity = c->capacity ? 2 * c->capacity : 8;
         REALLOC_N(c->blocks, struct sdb_block, capacity);
+        MEMZERO(c->blocks + c->capacity, struct sdb_block, capacity - c->capacity);
         c->capacity = capacity;
     }
     struct sdb_block *b = &c->blocks[c->depth];
-    *b = (struct sdb_block){.token = token, .generation = generation};
+    *b = (struct sdb_block){
+        .token = token, .generation = generation, .told = b->told, .told_room = b->told_room};
     b->tags_before = c->tags;
     b->set_before = c->set;
     b->encoded_before = c->encoded;
@@ -118,10 +134,31 @@ sdb_context_push(struct sdb_context *c, uint64_t token)
 }
 
 void
+sdb_context_keep_told(struct sdb_block *b, const uint8_t *payload, size_t bytes)
+{
+    b->told_bytes = 0;
+    if (b->told_room < bytes) {
+        size_t room = (bytes + 127) & ~(size_t)127;
+        uint8_t *bigger = realloc(b->told, room);
+        if (!bigger) return;
+        b->told = bigger;
+        b->told_room = (uint32_t)room;
+    }
+    memcpy(b->told, payload, bytes);
+    b->told_bytes = (uint32_t)bytes;
+}
+
+void
 sdb_context_remove(struct sdb_context *c, uint64_t token)
 {
     struct sdb_block *b = sdb_context_block(c, token);
     if (!b) return;
+    if (b->told_room > TOLD_KEPT_BYTES) {
+        free(b->told);
+        b->told = NULL;
+        b->told_room = 0;
+    }
+    struct sdb_block gone = *b;
     uint32_t i = (uint32_t)(b - c->blocks);
     if (i + 1 == c->depth) {
         c->tags = b->tags_before;
@@ -137,6 +174,8 @@ sdb_context_remove(struct sdb_context *c, uint64_t token)
         MEMMOVE(b, next, struct sdb_block, c->depth - i - 1);
     }
     c->depth--;
+    c->blocks[c->depth] =
+        (struct sdb_block){.told = gone.told, .told_room = gone.told_room}; /* the buffer, again */
 }
 
 uint64_t

@@ -29,6 +29,9 @@ struct sdb_block {  /* of Ruby code: a span or a tag block that has not ended */
     VALUE request, trace;
     VALUE late_trace; /* learned after its begin, else nil */
     VALUE added;      /* Hash of tags for its end, nil */
+    uint8_t *
+        told; /* of a span: its begin as an event, for a forked child's log; stays with the place */
+    uint32_t told_bytes, told_room;
     uint32_t status;
     bool is_span;
     bool made_up;  /* its request id is of our making */
@@ -56,9 +59,11 @@ struct sdb_context {
     struct sdb_times sum, base;
 };
 
-/* A recording began (or a child was forked): what is open belongs to another log. Runs on: GVL, or the atfork
- * child handler. */
-void sdb_contexts_forget(void);
+/* A recording began (or a child was forked): what is open belongs to another log. forked: it goes on in this one. Runs on:
+ * GVL, or the atfork child handler. */
+void sdb_contexts_forget(bool forked);
+/* True when what was open in that recording goes on in the present one. */
+bool sdb_contexts_goes_on(uint64_t generation);
 /* Number of the recording; spans of another are not in this log. */
 uint64_t sdb_contexts_generation(void);
 
@@ -72,6 +77,8 @@ uint64_t sdb_context_span(struct sdb_context *c, VALUE *owner);
 struct sdb_block *sdb_context_block(struct sdb_context *c, uint64_t token);
 /* A new innermost block; its tags_before etc. filled, the rest 0 and nil. Raises NoMemoryError. */
 struct sdb_block *sdb_context_push(struct sdb_context *c, uint64_t token);
+/* Keeps what the log was told of its begin. */
+void sdb_context_keep_told(struct sdb_block *b, const uint8_t *payload, size_t bytes);
 /* Takes a block away, wherever it stands; restores the tags when it was the innermost. */
 void sdb_context_remove(struct sdb_context *c, uint64_t token);
 struct sdb_context *sdb_context_of(VALUE value); /* of a context's VALUE */

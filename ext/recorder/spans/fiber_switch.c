@@ -171,19 +171,50 @@ follow_switches(void)
     return true;
 }
 
-/* The context is of an earlier recording: its spans are in that log, its tags are told again. */
 static void
-renew(struct sdb_context *c, struct sdb_slot *slot)
+retell_blocks(struct sdb_context *c, struct sdb_slot *slot, uint64_t now_ns)
+{
+    for (uint32_t i = 0; i < c->depth; i++) {
+        struct sdb_block *b = &c->blocks[i];
+        if (!b->is_span || b->silent || b->generation == sdb_contexts_generation() ||
+            !sdb_contexts_goes_on(b->generation))
+            continue;
+        b->generation = sdb_contexts_generation();
+        b->begin_ns = now_ns;
+        b->begin = (struct sdb_times){0};
+        b->silent = !b->told_bytes ||
+                    !sdb_events_push(slot, SDB_E_SPAN_BEGIN, now_ns, b->told, b->told_bytes, 0);
+        if (!b->silent) sdb_store_relaxed(&slot->span_id, b->token);
+    }
+}
+
+void
+sdb_context_retell(struct sdb_context *c, struct sdb_slot *slot, uint64_t now_ns)
+{
+    struct sdb_context *chain[SDB_CONTEXT_CHAIN_MAX];
+    int n = 0;
+    for (; c && n < SDB_CONTEXT_CHAIN_MAX; c = sdb_context_parent(c)) chain[n++] = c;
+    while (n-- > 0) retell_blocks(chain[n], slot, now_ns);
+}
+
+void
+sdb_context_renew(struct sdb_context *c, struct sdb_slot *slot)
 {
     uint64_t now = sdb_monotonic_ns();
-    c->generation = sdb_contexts_generation();
-    c->slot = slot;
-    c->serial = sdb_load_relaxed(&slot->serial);
-    c->parent = Qnil;
-    c->sum = (struct sdb_times){0};
-    c->off_since_ns = 0;
-    c->base = sdb_thread_times(slot, now);
-    c->on = true;
+    struct sdb_times thread = sdb_thread_times(slot, now);
+    if (sdb_contexts_goes_on(c->generation)) sdb_context_retell(c, slot, now);
+    else c->parent = Qnil;
+    struct sdb_context *from = c;
+    for (int i = 0; from && i < SDB_CONTEXT_CHAIN_MAX; i++, from = sdb_context_parent(from)) {
+        if (from->generation == sdb_contexts_generation()) break;
+        from->generation = sdb_contexts_generation();
+        from->slot = slot;
+        from->serial = sdb_load_relaxed(&slot->serial);
+        from->sum = (struct sdb_times){0};
+        from->off_since_ns = 0;
+        from->base = thread;
+        from->on = true;
+    }
     sdb_context_tell(c, slot, now);
 }
 
@@ -208,6 +239,6 @@ sdb_context_current(struct sdb_slot *slot, bool create)
         rb_thread_local_aset(rb_thread_current(), switches.key, c->self);
         sdb_store_relaxed(&slot->context, (uint64_t)c->self);
     }
-    if (c->generation != sdb_contexts_generation()) renew(c, slot);
+    if (c->generation != sdb_contexts_generation()) sdb_context_renew(c, slot);
     return c;
 }

@@ -23,4 +23,11 @@ struct sdb_context *sdb_context_current(struct sdb_slot *slot, bool create);
  * not fit into the queue is told with the next change. */
 void sdb_context_tell(struct sdb_context *c, struct sdb_slot *slot, uint64_t now_ns);
 
+/* The context is of an earlier recording, on this slot's thread now: its tags are told again, and its spans when they go on
+ * in this one (after a fork). */
+void sdb_context_renew(struct sdb_context *c, struct sdb_slot *slot);
+/* Tells this log of the spans that are open in it and, outermost first, in those it inherits from. Calls nothing of the
+ * VM. */
+void sdb_context_retell(struct sdb_context *c, struct sdb_slot *slot, uint64_t now_ns);
+
 #endif

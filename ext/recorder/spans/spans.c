@@ -29,13 +29,13 @@ static struct {
 } spans;
 
 void
-sdb_spans_recording_begins(void)
+sdb_spans_recording_begins(bool forked)
 {
     uint64_t nonce = 0;
     if (getrandom(&nonce, sizeof nonce, GRND_NONBLOCK) != sizeof nonce)
         nonce ^= sdb_clock_ns(CLOCK_REALTIME);
     spans.nonce ^= nonce;
-    sdb_contexts_forget();
+    sdb_contexts_forget(forked);
     sdb_events_forget_abandoned();
     sdb_allocations_start();
 }
@@ -46,12 +46,31 @@ sdb_spans_on(void)
     return sdb_gvl_current_slot() != NULL;
 }
 
+void
+sdb_spans_forked(struct sdb_slot *slot, VALUE context)
+{
+    if (!context) return;
+    struct sdb_context *c = RTYPEDDATA_DATA(context);
+    sdb_store_relaxed(&slot->context, (uint64_t)context);
+    if (!sdb_contexts_goes_on(c->generation) || c->ec != sdb_gvl_current_ec(slot)) return;
+    uint64_t now = sdb_monotonic_ns();
+    sdb_context_retell(c, slot, now);
+    sdb_context_tell(c, slot, now);
+}
+
+void
+sdb_spans_after_fork(void)
+{
+    struct sdb_slot *slot = sdb_gvl_current_slot();
+    if (slot) sdb_context_current(slot, false);
+}
+
 /* ---- payloads ---- */
 
 static uint16_t
 cut(struct sdb_text text)
 {
-    return (uint16_t)sdb_utf8_cut(text.at, text.bytes, SDB_EVENT_TEXT_MAX);
+    return (uint16_t)sdb_text_bytes(text.at, text.bytes, SDB_EVENT_TEXT_MAX);
 }
 
 static struct sdb_text
@@ -64,22 +83,32 @@ text_of(VALUE string)
 static uint8_t *
 append(uint8_t *to, struct sdb_text text, uint16_t bytes)
 {
-    if (bytes) memcpy(to, text.at, bytes);
-    return to + bytes;
+    if (!bytes) return to; /* also what was left out in the end */
+    return to + sdb_text_put((char *)to, text.at, text.bytes, SDB_EVENT_TEXT_MAX);
 }
 
-void
-sdb_tag_text_add(struct sdb_tag_text *text, struct sdb_text key, struct sdb_text value)
+static void
+put_tag(struct sdb_tag_text *text, struct sdb_text key, struct sdb_text value)
 {
     const uint16_t lengths[2] = {cut(key), cut(value)};
-    size_t bytes = sizeof lengths + lengths[0] + lengths[1];
-    if (text->count == SDB_EVENT_TAGS_MAX || bytes > sizeof text->at - text->bytes) return;
     uint8_t *to = text->at + text->bytes;
     memcpy(to, lengths, sizeof lengths);
     to = append(to + sizeof lengths, key, lengths[0]);
-    append(to, value, lengths[1]);
-    text->bytes += (uint32_t)bytes;
+    to = append(to, value, lengths[1]);
+    text->bytes = (uint32_t)(to - text->at);
     text->count++;
+}
+
+/* The last place is kept for the word that there were more. */
+void
+sdb_tag_text_add(struct sdb_tag_text *text, struct sdb_text key, struct sdb_text value)
+{
+    static const struct sdb_text more = {"\xe2\x80\xa6", 3}, left_out = {"more were left out", 18};
+    const size_t head = 2 * sizeof(uint16_t), kept = head + more.bytes + left_out.bytes;
+    if (text->count == SDB_EVENT_TAGS_MAX || text->full) return;
+    text->full = text->count == SDB_EVENT_TAGS_MAX - 1 ||
+                 text->bytes + head + cut(key) + cut(value) + kept > sizeof text->at;
+    put_tag(text, text->full ? more : key, text->full ? left_out : value);
 }
 
 static int
@@ -185,7 +214,10 @@ sdb_span_begin(const struct sdb_span_start *start, VALUE *context)
     b->begin_ns = sdb_monotonic_ns();
     b->begin = sdb_context_times(c, slot, b->begin_ns);
     b->silent = !sdb_events_push(slot, SDB_E_SPAN_BEGIN, b->begin_ns, payload, bytes, keep);
-    if (!b->silent) sdb_store_relaxed(&slot->span_id, token);
+    if (!b->silent) {
+        sdb_store_relaxed(&slot->span_id, token);
+        sdb_context_keep_told(b, payload, bytes);
+    }
     *context = c->self;
     return token;
 }
@@ -231,6 +263,7 @@ sdb_span_end(VALUE context, uint64_t id, uint32_t status)
     struct sdb_block *found = sdb_context_block(c, id);
     if (!found) return;
     struct sdb_slot *slot = sdb_gvl_current_slot();
+    if (slot && c->generation != sdb_contexts_generation()) sdb_context_renew(c, slot);
     uint64_t now = sdb_monotonic_ns();
     struct sdb_block b = *found;
     if (!slot || b.silent || b.generation != sdb_contexts_generation()) {
@@ -238,7 +271,7 @@ sdb_span_end(VALUE context, uint64_t id, uint32_t status)
         return;
     }
     struct sdb_tag_text tags;
-    tags.count = tags.bytes = 0;
+    sdb_tag_text_clear(&tags);
     if (!NIL_P(b.added)) rb_hash_foreach(b.added, add_tag_i, (VALUE)&tags);
     sdb_context_remove(c, id);
     bool here = (VALUE)sdb_load_relaxed(&slot->context) == context;
@@ -334,7 +367,7 @@ encoded_set(VALUE set)
 {
     struct sdb_tag_text text;
     struct sdb_tags_event event;
-    text.count = text.bytes = 0;
+    sdb_tag_text_clear(&text);
     rb_hash_foreach(set, add_tag_i, (VALUE)&text);
     event.tag_count = text.count;
     VALUE encoded = rb_str_buf_new((long)(sizeof event + text.bytes));

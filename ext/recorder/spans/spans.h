@@ -22,8 +22,16 @@ enum { SDB_TAG_TEXT_BYTES = 3072 };
 
 struct sdb_tag_text { /* tags as a payload has them */
     uint32_t count, bytes;
+    bool full; /* one was left out */
     uint8_t at[SDB_TAG_TEXT_BYTES];
 };
+
+static inline void
+sdb_tag_text_clear(struct sdb_tag_text *text)
+{
+    text->count = text->bytes = 0;
+    text->full = false;
+}
 
 struct sdb_span_start {
     struct sdb_text kind, name;
@@ -40,9 +48,14 @@ enum { SDB_STATUS_UNKNOWN = 0, SDB_STATUS_ENDED = 1, SDB_STATUS_RAISED = 2 };
 
 /* A recording begins, or a child was forked: what is open is of another log. Runs on: GVL, or the atfork child
  * handler. */
-void sdb_spans_recording_begins(void);
+void sdb_spans_recording_begins(bool forked);
+/* The only thread of a forked child: its log is told of the tags and open spans of its context (0 none). Calls nothing of
+ * the VM. Runs on: the atfork child handler. */
+void sdb_spans_forked(struct sdb_slot *slot, VALUE context);
+/* The same, for what could not be told there, and the times begin. Runs on: the forking thread, in the child, GVL. */
+void sdb_spans_after_fork(void);
 
-/* Appends a tag; one that does not fit is left out. */
+/* Appends a tag; where one does not fit, the tag "…" says so. */
 void sdb_tag_text_add(struct sdb_tag_text *text, struct sdb_text key, struct sdb_text value);
 
 /* Whether the calling thread is recorded now. */

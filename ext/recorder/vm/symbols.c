@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/safe_read.h"
+#include "core/string_table.h"
 #include "sdb_atomic.h"
 #include "scan/frame_code.h"
 #include "vm/vm_heap.h"
@@ -19,12 +20,12 @@ unsigned int rb_iseq_line_no(const void *iseq, size_t pos);
 
 enum {
     NAME_BYTES = 4096,
-    MAX_LINE_RUNS = 4096,
+    MAX_LINE_RUNS = SDB_LINE_RUNS_MAX,
     CALLED_ID_OFF = 24 /* rb_callable_method_entry_t.called_id */
 };
 
 struct text {
-    char bytes[NAME_BYTES];
+    char bytes[NAME_BYTES + 1]; /* one more than is kept: then it was cut, and says so */
     size_t n;
 };
 
@@ -34,6 +35,12 @@ put(struct text *t, const char *s, size_t n)
     if (n > sizeof t->bytes - t->n) n = sizeof t->bytes - t->n;
     memcpy(t->bytes + t->n, s, n);
     t->n += n;
+}
+
+static void
+finish(struct text *t)
+{
+    t->n = sdb_text_put(t->bytes, t->bytes, t->n, NAME_BYTES);
 }
 
 static void
@@ -158,6 +165,7 @@ line_runs(VALUE iseq, uint32_t count, struct sdb_line_run *runs)
     for (uint32_t i = 0; i < count && n < MAX_LINE_RUNS; i++) {
         uint32_t line = rb_iseq_line_no((const void *)iseq, i);
         if (line == last) continue;
+        if (n + 1 == MAX_LINE_RUNS) line = 0; /* from here on not known */
         runs[n++] = (struct sdb_line_run){.index = i, .line = line};
         last = line;
     }
@@ -251,5 +259,8 @@ sdb_symbol_make(const struct sdb_layout *layout, const struct sdb_young *young)
     s.instruction_count = count;
     s.line_run_count = iseq ? line_runs(iseq, count, runs) : 0;
     if (!name.n) put(&name, "(anonymous)", 11);
+    finish(&name);
+    finish(&path);
+    finish(&class);
     return build(&s, &name, &path, &class, runs);
 }

@@ -40,8 +40,8 @@ module Sdb
         source = source_of(answer.path)
         table = Table.new(terminal, [["self", :right], ["total", :right], ["line", :right], ["", :left]])
         answer.lines.each do |line|
-          table.row Text.duration(line.self_ns), Text.duration(line.total_ns), line.line,
-                    Text.clean(source[line.line - 1].to_s.chomp.gsub("\t", "  "))
+          number, text = line.line.zero? ? ["?", ""] : [line.line, source[line.line - 1].to_s]
+          table.row Text.duration(line.self_ns), Text.duration(line.total_ns), number, Text.clean(text.chomp.gsub("\t", "  "))
         end
         table.print(out)
       end
