@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * testpoint.c - dies where a test wants it to; empty without SDB_TESTING. Runs on: any
+ * testpoint.c - dies, or calls a test, where the test wants it to; empty without SDB_TESTING. Runs on: any
  */
 #include "core/testpoint.h"
 
@@ -13,6 +13,7 @@
 
 const char *sdb_testpoint;
 unsigned sdb_testpoint_passes;
+void (*sdb_testpoint_hook)(const char *name);
 
 void
 sdb_testpoint_from_env(void)
@@ -35,6 +36,7 @@ sdb_testpoint_from_env(void)
 void
 sdb_testpoint_pass(const char *name)
 {
+    if (sdb_testpoint_hook) sdb_testpoint_hook(name);
     if (sdb_testpoint == NULL || strcmp(sdb_testpoint, name) != 0) return;
     if (sdb_testpoint_passes > 0) {
         sdb_testpoint_passes--;

@@ -19,6 +19,7 @@
 #include "sdb_atomic.h"
 #include "vm/gc.h"
 #include "vm/gvl.h"
+#include "spans/allocations.h"
 #include "spans/spans.h"
 #include "scan/oom_beacon.h"
 #include "vm/protect.h"
@@ -160,19 +161,16 @@ sdb_recorder_start(const struct sdb_recorder_options *options, char reason[SDB_R
         return err;
     }
     struct sdb_scanner *sc = &rec.scanner;
-    err = sdb_ring_file_create(&sc->file, &sc->file_config);
+    err = sdb_scanner_open_file(sc);
     if (err) {
         snprintf(reason, SDB_REASON_BYTES, "cannot create a ring in %s: %s (%s)", rec.dir,
                  sdb_error_text(err), strerror(sc->file.last_errno));
         sdb_recorder_free_parts(&rec);
         return err;
     }
-    sc->has_file = true;
-    sdb_ring_writer_attach(sc->writer, &sc->file);
-    sdb_symbol_area_attach(sc->symbols, &sc->file);
     snprintf(rec.last_path, sizeof rec.last_path, "%s", sc->file.path);
     sdb_gc_set_codes(sc->codes);
-    sdb_gvl_install(&rec.threads, &rec.layout);
+    sdb_gvl_install(&rec.threads, &rec.layout, sdb_allocations_turn);
     if (sc->gc_events) sdb_gc_time_events();
     sdb_gvl_enable(true);
     sdb_gc_enable_events(true);

@@ -13,8 +13,6 @@
 #include "core/open_spans.h"
 #include "sdb_atomic.h"
 #include "scan/event_records.h"
-#include "vm/gvl.h"
-#include "recorder/recorder.h"
 #include "scan/scanner.h"
 
 enum {
@@ -54,8 +52,8 @@ struct abandoned {
 static struct abandoned *abandoned; /* shared: atomic; a stack */
 
 bool
-sdb_events_push(struct sdb_slot *slot, enum sdb_event_type type, uint64_t at_ns,
-                const void *payload, size_t bytes, size_t keep)
+sdb_events_push(struct sdb_thread_table *threads, struct sdb_slot *slot, enum sdb_event_type type,
+                uint64_t at_ns, const void *payload, size_t bytes, size_t keep)
 {
     struct sdb_event_queue *q = (struct sdb_event_queue *)(uintptr_t)sdb_load_relaxed(&slot->queue);
     if (!q) {
@@ -64,7 +62,8 @@ sdb_events_push(struct sdb_slot *slot, enum sdb_event_type type, uint64_t at_ns,
     }
     if (!q || !sdb_event_queue_push_keeping(q, type, at_ns, payload, bytes, keep)) return false;
     /* 3.2+: who runs is visited at the next tick anyhow */
-    if (!sdb_gvl_exact()) sdb_thread_activate(sdb_recorder_threads(), slot, false);
+    if (sdb_load_relaxed(&slot->flags) & SDB_THREAD_INFERRED)
+        sdb_thread_activate(threads, slot, false);
     return true;
 }
 

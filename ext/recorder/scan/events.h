@@ -52,6 +52,7 @@ struct sdb_tags_event { /* then tags: the whole set */
 
 struct sdb_scanner;
 struct sdb_slot;
+struct sdb_thread_table;
 struct sdb_events; /* the scanner's memory of what is open */
 
 struct sdb_events *sdb_events_new(void);    /* NULL when out of memory */
@@ -74,8 +75,9 @@ void sdb_events_retire(struct sdb_scanner *sc, struct sdb_slot *slot);
 
 /* Queues an event for the scanner; false when it did not fit or memory is out. keep: as sdb_event_queue_push_keeping.
  * Runs on: the slot's thread, GVL. Allocates the queue the first time. */
-bool sdb_events_push(struct sdb_slot *slot, enum sdb_event_type type, uint64_t at_ns,
-                     const void *payload, size_t bytes, size_t keep);
+bool sdb_events_push(struct sdb_thread_table *threads, struct sdb_slot *slot,
+                     enum sdb_event_type type, uint64_t at_ns, const void *payload, size_t bytes,
+                     size_t keep);
 /* Tells the scanner that a span ended unseen: its fiber was collected. Runs on: any Ruby thread, GC included. */
 void sdb_events_abandon(uint64_t id, uint64_t at_ns);
 /* Forgets what was told; when a recording begins. Runs on: GVL, or the atfork child handler. */

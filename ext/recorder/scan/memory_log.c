@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * memory.c - the memory time line in the log, and what is written once more while the limit comes near: after an
+ * memory_log.c - the memory time line in the log, and what is written once more while the limit comes near: after an
  * OOM kill the file is all there is (design: bpf/README.md, layer 0).
  *
  * Runs on: scanner thread, no GVL
  */
 #include <string.h>
-#include "core/clock.h"
 #include "core/memory_probe.h"
 #include "sdb_atomic.h"
 #include "varint.h"
 #include "scan/scanner.h"
-#include "vm/symbolizer.h"
 
 enum {
     EVERY_NS = 50000000,      /* between two looks */
@@ -46,8 +44,8 @@ write_pre_oom(struct sdb_scanner *sc, uint32_t level)
 {
     struct sdb_process_memory p;
     struct sdb_gc_figures gc;
-    sdb_memory_probe_status(&p);
-    sdb_symbolizer_gc_figures(&gc);
+    sc->host.read_process_memory(&p);
+    sdb_mailbox_gc_figures(sc->mailbox, &gc);
     const struct {
         const char *name;
         uint64_t value;
@@ -96,7 +94,7 @@ sdb_upkeep_memory(struct sdb_scanner *sc)
         sc->memory_opened_ns = sc->now_ns;
     }
     struct sdb_memory m;
-    sdb_memory_probe_read(&sc->memory_probe, &m);
+    sc->host.read_memory(&sc->memory_probe, &m);
     uint64_t moved =
         (m.rss > sc->memory.rss ? m.rss - sc->memory.rss : sc->memory.rss - m.rss) +
         (m.cgroup_usage > sc->memory.cgroup_usage ? m.cgroup_usage - sc->memory.cgroup_usage
@@ -114,7 +112,8 @@ sdb_upkeep_memory(struct sdb_scanner *sc)
     sc->memory_short = level > 0 || soon;
     if (level > sc->memory_level || (soon && !was_short)) {
         write_pre_oom(sc, percent);
-        sdb_symbolizer_ask(
+        sdb_mailbox_ask(
+            sc->mailbox,
             SDB_ASK_WORK); /* name what is pending now, and read GC.stat for the next record */
     }
     /* falling well below re-arms the level */

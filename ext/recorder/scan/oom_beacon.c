@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/clock.h"
 #include "core/oom_client.h"
 #include "oom_protocol.h"
 #include "scan/scanner.h"
@@ -57,5 +56,5 @@ sdb_oom_beacon_second(void *data)
     /* an absent daemon costs one failed sendmsg in ten seconds, and changes nothing */
     (void)sdb_oom_register(
         &upkeep.client, upkeep.socket, sc->file.fd, (uint64_t)(uintptr_t)&sc->threads->live,
-        sc->file.identity.process_start_ticks, upkeep.service, sdb_monotonic_ns());
+        sc->file.identity.process_start_ticks, upkeep.service, sc->host.monotonic_ns());
 }

@@ -2,20 +2,16 @@
  *
  * scanner.c - the scanner's loop: pacing, the ticks, parking. See scanner.h.
  */
-#define _GNU_SOURCE 1 /* as ruby.h has it */
 #include "scan/scanner.h"
 
 #include <linux/futex.h>
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "core/clock.h"
 #include "error.h"
 #include "sdb_atomic.h"
-#include "vm/symbolizer.h"
 
 enum {
     IDLE_ASK_NS = 100000000,
@@ -74,7 +70,7 @@ visit_all(struct sdb_scanner *sc)
 static uint64_t
 slow_tick_ns(const struct sdb_scanner *sc)
 {
-    uint64_t part = (sdb_monotonic_ns() - sc->ran_ns) / SLOW_PART;
+    uint64_t part = (sc->host.monotonic_ns() - sc->ran_ns) / SLOW_PART;
     if (part > SLOW_TICK_NS) part = SLOW_TICK_NS;
     return part > sc->pacing.interval_ns ? part : sc->pacing.interval_ns;
 }
@@ -116,9 +112,9 @@ sdb_scanner_tick(struct sdb_scanner *sc, uint64_t now_ns)
     bool parked = sdb_load_relaxed(&sc->counters[SDB_C_PARKED]);
     sdb_set_counter(sc, SDB_C_PARKED, 0);
     sdb_ring_writer_tick(sc->writer, now_ns);
-    sc->gc_now = !sc->gc_events && sc->during_gc();
+    sc->gc_now = !sc->gc_events && sc->host.during_gc();
 
-    sc->cpu = sched_getcpu();
+    sc->cpu = sc->host.cpu();
     bool look = !sc->exact && sdb_infer_clocks(sc);
     bool any = visit_active(sc);
     if (!sc->exact) any = visit_inferred(sc, look);
@@ -132,7 +128,7 @@ sdb_scanner_tick(struct sdb_scanner *sc, uint64_t now_ns)
     }
     sdb_upkeep_tick(sc);
     sc->previous_ns = now_ns;
-    sdb_count(sc, SDB_C_SCAN_NS, sdb_monotonic_ns() - now_ns);
+    sdb_count(sc, SDB_C_SCAN_NS, sc->host.monotonic_ns() - now_ns);
 }
 
 static bool
@@ -145,29 +141,19 @@ any_active(const struct sdb_scanner *sc)
     return false;
 }
 
-static void
-wait_unparked(struct sdb_scanner *sc, uint64_t timeout_ns)
-{
-    struct timespec t = {.tv_sec = (time_t)(timeout_ns / 1000000000ull),
-                         .tv_nsec = (long)(timeout_ns % 1000000000ull)};
-    uint32_t parked = 1;
-    syscall(SYS_futex, &sc->threads->parked, FUTEX_WAIT_PRIVATE, parked, timeout_ns ? &t : NULL,
-            NULL, 0);
-}
-
 /* Sleeps until a thread can run again. Called at a tick boundary with everything written. */
 static void
 park(struct sdb_scanner *sc)
 {
     if (sdb_code_table_young_count(sc->codes) || sc->ask_soon) {
         sc->ask_soon = false;
-        sdb_symbolizer_ask(SDB_ASK_WORK);
+        sdb_mailbox_ask(sc->mailbox, SDB_ASK_WORK);
     }
     pthread_mutex_lock(&sc->tick_lock);
     sdb_ring_writer_park(sc->writer);
     sdb_count(sc, SDB_C_PARKS, 1);
     sdb_set_counter(sc, SDB_C_PARKED, 1);
-    sc->now_ns = sdb_monotonic_ns();
+    sc->now_ns = sc->host.monotonic_ns();
     sdb_upkeep_flush(sc); /* nothing is written until somebody runs */
     pthread_mutex_unlock(&sc->tick_lock);
 
@@ -177,68 +163,159 @@ park(struct sdb_scanner *sc)
     bool asked = false;
     while (sdb_load_acquire(&sc->threads->parked) && !any_active(sc) &&
            !sdb_load_acquire(&sc->stop) && sdb_load_acquire(&sc->dump_asked) == sc->dump_done) {
-        wait_unparked(sc, asked ? 0 : IDLE_ASK_NS);
+        sc->host.wait_parked(&sc->threads->parked, asked ? 0 : IDLE_ASK_NS);
         if (asked || !sdb_load_acquire(&sc->threads->parked)) continue;
         /* idle for a while, not just between two requests: the file shall say so */
-        sc->now_ns = sdb_monotonic_ns();
+        sc->now_ns = sc->host.monotonic_ns();
         sdb_upkeep_state(sc);
-        sdb_symbolizer_ask(SDB_ASK_IDLE);
+        sdb_mailbox_ask(sc->mailbox, SDB_ASK_IDLE);
         asked = true;
     }
     sdb_store_seq_cst(&sc->threads->parked, 0);
     sc->idle_ticks = 0;
-    sc->pacing.deadline_ns = sdb_monotonic_ns();
-}
-
-static void
-sleep_until(uint64_t deadline_ns)
-{
-    struct timespec t = {.tv_sec = (time_t)(deadline_ns / 1000000000ull),
-                         .tv_nsec = (long)(deadline_ns % 1000000000ull)};
-    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
+    sc->pacing.deadline_ns = sc->host.monotonic_ns();
 }
 
 static void
 loop(struct sdb_scanner *sc)
 {
-    sc->pacing.deadline_ns = sdb_monotonic_ns();
+    sc->pacing.deadline_ns = sc->host.monotonic_ns();
     bool idle_asked = false;
     while (!sdb_load_acquire(&sc->stop)) {
-        uint64_t deadline = sdb_pacing_next(&sc->pacing, sdb_monotonic_ns());
+        uint64_t deadline = sdb_pacing_next(&sc->pacing, sc->host.monotonic_ns());
         if (!sc->exact && sc->idle_ticks > SLOW_AFTER_TICKS) {
             /* 3.1: nothing wakes us, so look less often; what then ran is known from the CPU clocks */
             sdb_ring_writer_park(sc->writer);
             sdb_set_counter(sc, SDB_C_PARKED, 1);
-            if (!idle_asked) sdb_symbolizer_ask(SDB_ASK_IDLE | SDB_ASK_WORK);
+            if (!idle_asked) sdb_mailbox_ask(sc->mailbox, SDB_ASK_IDLE | SDB_ASK_WORK);
             idle_asked = true;
-            deadline = sc->pacing.deadline_ns = sdb_monotonic_ns() + slow_tick_ns(sc);
+            deadline = sc->pacing.deadline_ns = sc->host.monotonic_ns() + slow_tick_ns(sc);
         } else if (!sc->exact) {
             idle_asked = false;
         }
-        sleep_until(deadline);
+        sc->host.sleep_until(deadline);
         pthread_mutex_lock(&sc->tick_lock);
-        if (!sdb_load_acquire(&sc->stop)) sdb_scanner_tick(sc, sdb_monotonic_ns());
+        if (!sdb_load_acquire(&sc->stop)) sdb_scanner_tick(sc, sc->host.monotonic_ns());
         pthread_mutex_unlock(&sc->tick_lock);
         if (sc->exact && sc->idle_ticks >= SDB_PARK_TICKS) park(sc);
     }
 }
 
-static void *
-scanner_main(void *argument)
+void
+sdb_scanner_run(struct sdb_scanner *sc)
 {
-    struct sdb_scanner *sc = argument;
-    prctl(PR_SET_NAME, "sdb scanner", 0, 0, 0);
-    prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
     sc->thread = pthread_self(); /* pthread_create may not have stored it yet */
     sdb_upkeep_second(sc);
     loop(sc);
     pthread_mutex_lock(&sc->tick_lock);
     sc->last_tick = true;
-    sdb_scanner_tick(sc, sdb_monotonic_ns());
+    sdb_scanner_tick(sc, sc->host.monotonic_ns());
     sdb_upkeep_flush(sc);
-    sc->cpu_ns = sdb_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    sc->cpu_ns = sc->host.own_cpu_ns();
     pthread_mutex_unlock(&sc->tick_lock);
+}
+
+static void *
+scanner_main(void *argument)
+{
+    prctl(PR_SET_NAME, "sdb scanner", 0, 0, 0);
+    prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+    sdb_scanner_run(argument);
     return NULL;
+}
+
+void
+sdb_scanner_free(struct sdb_scanner *sc)
+{
+    /* who reads this process's memory when it is killed must find nothing that is gone */
+    sc->threads->live.magic = 0;
+    sc->threads->live.pending_bytes = 0;
+    sdb_walker_free(sc->walker);
+    sdb_code_table_free(sc->codes);
+    sdb_edge_set_free(sc->edges);
+    sdb_ring_writer_free(sc->writer);
+    sdb_symbol_area_free(sc->symbols);
+    sdb_events_free(sc->events);
+    sc->walker = NULL;
+    sc->codes = NULL;
+    sc->edges = NULL;
+    sc->writer = NULL;
+    sc->symbols = NULL;
+    sc->events = NULL;
+}
+
+/* What others read of this process, also after it is dead. */
+static void
+publish_table(struct sdb_scanner *sc, const struct sdb_layout *layout)
+{
+    struct sdb_live_table *live = &sc->threads->live;
+    live->magic = SDB_LIVE_MAGIC;
+    live->version = SDB_LIVE_VERSION;
+    live->slot_bytes = sizeof(struct sdb_slot);
+    live->segment_slots = SDB_SEGMENT_SLOTS;
+    live->thread_ec = layout->thread_ec;
+    live->ec_vm_stack = layout->ec_vm_stack;
+    live->ec_vm_stack_size = layout->ec_vm_stack_size;
+    live->ec_cfp = layout->ec_cfp;
+    live->cfp_bytes = layout->cfp_bytes;
+    live->cfp_pc = layout->cfp_pc;
+    live->cfp_iseq = layout->cfp_iseq;
+    live->cfp_ep = layout->cfp_ep;
+    live->counters = (uint64_t)(uintptr_t)sc->counters;
+}
+
+int
+sdb_scanner_init(struct sdb_scanner *sc, const struct sdb_scanner_config *config)
+{
+    uint64_t interval_ns = config->file.interval_ns, now_ns = config->file.start_monotonic_ns;
+    memset(sc, 0, sizeof *sc);
+    pthread_mutex_init(&sc->tick_lock, NULL);
+    sc->threads = config->threads;
+    sc->mailbox = config->mailbox;
+    sc->periods = config->periods;
+    sc->host = config->host;
+    sc->exact = config->exact;
+    sc->gc_events = config->gc_events;
+    sc->file_config = config->file;
+    sc->file.fd = -1;
+    sc->start_ns = now_ns;
+    sc->chunk = UINT64_MAX;
+    sc->codes = sdb_code_table_new();
+    sc->edges = sdb_edge_set_new();
+    sc->writer = sdb_ring_writer_new(now_ns, interval_ns);
+    sc->symbols = sdb_symbol_area_new();
+    sc->events = sdb_events_new();
+    struct sdb_walker_config walker = {
+        .layout = config->layout,
+        .stacks_last = config->stacks_last,
+        .drop_top = config->drop_top,
+        .main_thread = config->main_thread,
+        .codes = sc->codes,
+        .edges = sc->edges,
+        .gc_epoch = config->gc_epoch,
+        .host = &sc->host,
+    };
+    sc->walker = sc->codes && sc->edges ? sdb_walker_new(&walker) : NULL;
+    if (!sc->walker || !sc->writer || !sc->symbols || !sc->events) {
+        sdb_scanner_free(sc);
+        return SDB_ERR_NOMEM;
+    }
+    sdb_pacing_init(&sc->pacing, interval_ns, config->max_cpu_ppm, now_ns);
+    sdb_set_counter(sc, SDB_C_EFFECTIVE_INTERVAL_NS, interval_ns);
+    sdb_set_counter(sc, SDB_C_MAX_CPU_PPM, config->max_cpu_ppm);
+    publish_table(sc, &config->layout);
+    return 0;
+}
+
+int
+sdb_scanner_open_file(struct sdb_scanner *sc)
+{
+    int err = sdb_ring_file_create(&sc->file, &sc->file_config);
+    if (err) return err;
+    sdb_ring_writer_attach(sc->writer, &sc->file);
+    sdb_symbol_area_attach(sc->symbols, &sc->file);
+    __atomic_store_n(&sc->has_file, true, __ATOMIC_RELEASE);
+    return 0;
 }
 
 int

@@ -15,12 +15,15 @@
 #include "core/code_age.h"
 #include "core/code_table.h"
 #include "core/edge_set.h"
+#include "core/gc_periods.h"
+#include "core/mailbox.h"
 #include "core/memory_probe.h"
 #include "core/pacing.h"
 #include "core/ring_file.h"
 #include "core/ring_writer.h"
 #include "core/symbol_area.h"
 #include "scan/events.h"
+#include "scan/host.h"
 #include "scan/thread_table.h"
 #include "scan/walk.h"
 
@@ -42,10 +45,11 @@ struct sdb_scanner {
     struct sdb_ring_writer *writer;
     struct sdb_symbol_area *symbols;
     struct sdb_events *events;
-    bool exact;     /* states from GVL events */
-    bool gc_events; /* GC timed by events */
-    int (*during_gc)(void);
-    void (*request_symbolizer)(void);
+    bool exact;                     /* states from GVL events */
+    bool gc_events;                 /* GC timed by events */
+    struct sdb_host host;           /* what it asks of the world, also for the walker */
+    struct sdb_mailbox *mailbox;    /* the symbolizer's */
+    struct sdb_gc_periods *periods; /* GC as events told of it */
     void (*every_second)(
         void *); /* upkeep of other layers (registration with the OOM daemon); may be NULL */
     void *every_second_data;
@@ -99,12 +103,39 @@ struct sdb_scanner {
     bool started;
 };
 
+struct sdb_scanner_config {
+    /* borrowed, and alive as long as the scanner */
+    struct sdb_thread_table *threads;
+    struct sdb_mailbox *mailbox;
+    struct sdb_gc_periods *periods;
+    const uint64_t *gc_epoch; /* odd while GC marks our objects; vm/gc.c */
+    /* copied */
+    struct sdb_host host;
+    struct sdb_layout layout;
+    struct sdb_ring_config file; /* start_monotonic_ns: the zero of all times */
+    uint64_t max_cpu_ppm;
+    uint64_t main_thread; /* VALUE; its stack lives as long as the VM */
+    bool exact;           /* states come from GVL events */
+    bool gc_events;       /* GC is timed by events */
+    bool stacks_last;     /* 3.3+: a thread's VM stack lives as long as its Thread */
+    bool drop_top;        /* this VM publishes frames before filling them (YJIT of 3.1, 3.2) */
+};
+
+/* All parts of a recording, without a file yet. 0 or SDB_ERR_NOMEM, and then nothing is to be freed. Runs on: any. */
+int sdb_scanner_init(struct sdb_scanner *sc, const struct sdb_scanner_config *config);
+/* Frees the parts, with the native thread ended. Does not close the file. Runs on: any. */
+void sdb_scanner_free(struct sdb_scanner *sc);
+/* Creates the ring and attaches it. 0 or a negative error, and the errno is in sc->file.last_errno. Runs on: any thread
+ * that may block. */
+int sdb_scanner_open_file(struct sdb_scanner *sc);
 /* Starts the native thread. 0 or SDB_ERR_THREAD. */
 int sdb_scanner_launch(struct sdb_scanner *sc);
 /* Ends and joins it, after a last flush. Runs on: any thread; needs no GVL. */
 void sdb_scanner_join(struct sdb_scanner *sc);
 /* Wakes it from parking. Runs on: any. */
 void sdb_scanner_wake(struct sdb_scanner *sc);
+/* The scanner's life on the calling thread, until `stop`. Runs on: its own thread, or a test. */
+void sdb_scanner_run(struct sdb_scanner *sc);
 /* One tick on the calling thread. For tests, with the native thread not running. */
 void sdb_scanner_tick(struct sdb_scanner *sc, uint64_t now_ns);
 

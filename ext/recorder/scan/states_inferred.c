@@ -5,12 +5,8 @@
  *
  * Runs on: scanner thread, no GVL
  */
-#define _GNU_SOURCE 1 /* as ruby.h has it */
-#include <sched.h>
-#include "core/clock.h"
 #include "sdb_atomic.h"
 #include "scan/scanner.h"
-#include "vm/symbolizer.h"
 
 enum {
     NOISE_NS = 3000,
@@ -27,20 +23,26 @@ enum {
         20000, /* a running thread's clock that lags so much behind the time: another may run now */
 };
 
+/* 0 when there is no such thread. */
+static uint64_t
+clock_of(const struct sdb_scanner *sc, uint64_t tid)
+{
+    return tid ? sc->host.thread_cpu_ns((uint32_t)tid) : 0;
+}
+
 /* CPU of the app's threads; off by what the two later reads take. The symbolizer's turns are ours: would they count,
  * its own housekeeping would keep an idle process from being idle. */
 static uint64_t
-others_cpu(void)
+others_cpu(const struct sdb_scanner *sc)
 {
-    uint64_t process = sdb_clock_ns(CLOCK_PROCESS_CPUTIME_ID),
-             own = sdb_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    return process - own - sdb_symbolizer_cpu_ns();
+    uint64_t process = sc->host.process_cpu_ns(), own = sc->host.own_cpu_ns();
+    return process - own - clock_of(sc, sdb_load_relaxed(&sc->mailbox->tid));
 }
 
 static bool
 anything_ran(struct sdb_scanner *sc)
 {
-    uint64_t others = others_cpu();
+    uint64_t others = others_cpu(sc);
     /* compared with the last time something ran, not with the last tick: little by little adds up, noise does not */
     if (sc->others_cpu_ns && (int64_t)(others - sc->others_cpu_ns) < NOISE_NS) return false;
     sc->others_cpu_ns = others;
@@ -50,8 +52,7 @@ anything_ran(struct sdb_scanner *sc)
 static void
 read_clock(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan)
 {
-    uint64_t tid = sdb_load_relaxed(&slot->tid);
-    scan->clock_ns = tid ? sdb_clock_ns(sdb_thread_cpu_clock((uint32_t)tid)) : 0;
+    scan->clock_ns = clock_of(sc, sdb_load_relaxed(&slot->tid));
     scan->clock_tick = sc->tick;
     if (scan->seen_cpu_ns) sc->explained_cpu_ns += scan->clock_ns - scan->seen_cpu_ns;
 }
@@ -102,7 +103,7 @@ read_clocks(struct sdb_scanner *sc, bool all)
 static bool
 unexplained(struct sdb_scanner *sc, uint64_t left_out)
 {
-    uint64_t others = others_cpu();
+    uint64_t others = others_cpu(sc);
     int64_t more = sc->explained_at_ns
                        ? (int64_t)(others - sc->explained_at_ns) - (int64_t)sc->explained_cpu_ns
                        : 0;
@@ -157,16 +158,14 @@ sdb_infer_clocks(struct sdb_scanner *sc)
 void
 sdb_infer_second(struct sdb_scanner *sc)
 {
-    cpu_set_t cpus;
-    sc->one_cpu =
-        !sc->exact && sched_getaffinity(0, sizeof cpus, &cpus) == 0 && CPU_COUNT(&cpus) == 1;
+    sc->one_cpu = !sc->exact && sc->host.one_cpu();
 }
 
 /* Whether its clock went on since it was read, a few microseconds ago. */
 static bool
-runs_now(uint64_t tid, uint64_t cpu_ns)
+runs_now(const struct sdb_scanner *sc, uint64_t tid, uint64_t cpu_ns)
 {
-    return tid && sdb_clock_ns(sdb_thread_cpu_clock((uint32_t)tid)) > cpu_ns;
+    return clock_of(sc, tid) > cpu_ns;
 }
 
 bool
@@ -225,7 +224,7 @@ sdb_infer_state(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *
     if (!all_of_it && elapsed > used) scan->inferred_blocked_ns += elapsed - used;
     /* one that woke in the interval and still runs: what it was blocked is then not its present stack's */
     bool running =
-        all_of_it || (*ran && !first && before == SDB_BLOCKED && runs_now(out->tid, cpu));
+        all_of_it || (*ran && !first && before == SDB_BLOCKED && runs_now(sc, out->tid, cpu));
     scan->inferred_state = running ? SDB_RUNNING : SDB_BLOCKED;
     if (running) sc->inferred_running = true;
     out->state = scan->inferred_state;

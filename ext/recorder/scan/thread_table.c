@@ -12,7 +12,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "core/event_queue.h"
-#include "core/clock.h"
 #include "core/string_table.h"
 #include "sdb_atomic.h"
 
@@ -62,8 +61,7 @@ claim_free(struct sdb_thread_table *t)
 }
 
 struct sdb_slot *
-sdb_thread_claim(struct sdb_thread_table *t, uint64_t thread_value, uint64_t th, uint64_t root_ec,
-                 uint64_t tid, uint64_t flags, uint64_t state, uint64_t now_ns)
+sdb_thread_claim(struct sdb_thread_table *t, const struct sdb_thread_birth *birth)
 {
     struct sdb_slot *slot = claim_free(t);
     if (!slot) {
@@ -72,22 +70,21 @@ sdb_thread_claim(struct sdb_thread_table *t, uint64_t thread_value, uint64_t th,
     }
     /* relaxed: published by the release of `life` */
     sdb_store_relaxed(&slot->seq, sdb_load_relaxed(&slot->seq) + 2);
-    sdb_store_relaxed(&slot->state, state);
-    sdb_store_relaxed(&slot->since_ns, now_ns);
+    sdb_store_relaxed(&slot->state, birth->state);
+    sdb_store_relaxed(&slot->since_ns, birth->now_ns);
     sdb_store_relaxed(&slot->wait_ns, 0);
     sdb_store_relaxed(&slot->blocked_ns, 0);
     sdb_store_relaxed(&slot->gc_ns, 0);
     sdb_store_relaxed(&slot->resumes, 1);
-    sdb_store_relaxed(&slot->tid, tid);
-    sdb_store_relaxed(&slot->thread_value, thread_value);
-    sdb_store_relaxed(&slot->th, th);
-    sdb_store_relaxed(&slot->root_ec, root_ec);
+    sdb_store_relaxed(&slot->tid, birth->tid);
+    sdb_store_relaxed(&slot->thread_value, birth->thread_value);
+    sdb_store_relaxed(&slot->th, birth->th);
+    sdb_store_relaxed(&slot->root_ec, birth->root_ec);
     sdb_store_relaxed(&slot->serial, sdb_add_relaxed(&t->next_serial, 1) + 1);
-    sdb_store_relaxed(&slot->birth_ns, now_ns);
-    sdb_store_relaxed(&slot->flags, flags);
+    sdb_store_relaxed(&slot->birth_ns, birth->now_ns);
+    sdb_store_relaxed(&slot->flags, birth->flags);
     sdb_store_relaxed(&slot->death_ns, 0);
-    sdb_store_relaxed(&slot->begin_cpu_ns,
-                      tid ? sdb_clock_ns(sdb_thread_cpu_clock((uint32_t)tid)) : 0);
+    sdb_store_relaxed(&slot->begin_cpu_ns, birth->cpu_ns);
     sdb_store_relaxed(&slot->end_cpu_ns, 0);
     sdb_store_relaxed(&slot->cpu, UINT64_MAX); /* not known */
     sdb_store_relaxed(&slot->name, 0);
@@ -96,7 +93,7 @@ sdb_thread_claim(struct sdb_thread_table *t, uint64_t thread_value, uint64_t th,
     sdb_store_relaxed(&slot->context, 0);
     sdb_store_relaxed(&slot->allocations, 0);
     sdb_store_relaxed(&slot->tags_token, 0);
-    sdb_store_release(&slot->life, SDB_SLOT_LIVE); /* pairs with scanner.c:visit */
+    sdb_store_release(&slot->life, SDB_SLOT_LIVE); /* pairs with visit.c:sdb_visit */
     sdb_add_relaxed(&t->live_count, 1);
     sdb_thread_activate(t, slot, true);
     return slot;

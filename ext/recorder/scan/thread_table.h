@@ -35,11 +35,14 @@ struct sdb_thread_table {
     uint64_t parked; /* shared: atomic; the scanner waits on it as a futex (low 32 bits) */
 };
 
-/* Takes a free slot for a thread and makes it LIVE in `state`. NULL when the table is full (counted).
+struct sdb_thread_birth { /* what a slot is told of its thread, see struct sdb_slot */
+    uint64_t thread_value, th, root_ec, tid, flags, state;
+    uint64_t now_ns, cpu_ns; /* its CPU clock now, 0 not known */
+};
+
+/* Takes a free slot for a thread and makes it LIVE. NULL when the table is full (counted).
  * Runs on: the thread itself or any Ruby thread, GVL. Allocates a segment now and then (malloc only). */
-struct sdb_slot *sdb_thread_claim(struct sdb_thread_table *t, uint64_t thread_value, uint64_t th,
-                                  uint64_t root_ec, uint64_t tid, uint64_t flags, uint64_t state,
-                                  uint64_t now_ns);
+struct sdb_slot *sdb_thread_claim(struct sdb_thread_table *t, const struct sdb_thread_birth *birth);
 /* LIVE -> DEAD. cpu_ns: the thread's CPU clock, 0 not known. Runs on: hooks, and on 3.1 the scanner. */
 void sdb_thread_ended(struct sdb_thread_table *t, struct sdb_slot *slot, uint64_t now_ns,
                       uint64_t cpu_ns);

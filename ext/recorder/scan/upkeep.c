@@ -8,12 +8,9 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
-#include "core/clock.h"
 #include "sdb_atomic.h"
 #include "varint.h"
-#include "vm/gc.h"
 #include "scan/scanner.h"
-#include "vm/symbolizer.h"
 
 enum {
     ASK_EVERY_NS = 20000000, /* the symbolizer is woken at most so often, unless much is waiting */
@@ -174,14 +171,14 @@ ask_symbolizer(struct sdb_scanner *sc)
     if (young < ASK_AT_YOUNG && sc->now_ns - sc->asked_ns < ASK_EVERY_NS) return;
     sc->asked_ns = sc->now_ns;
     sc->ask_soon = false;
-    sdb_symbolizer_ask(SDB_ASK_WORK);
+    sdb_mailbox_ask(sc->mailbox, SDB_ASK_WORK);
 }
 
 static void
 write_gc_periods(struct sdb_scanner *sc)
 {
     struct sdb_gc_period p;
-    while (sdb_gc_take_period(&p)) {
+    while (sdb_gc_periods_take(sc->periods, &p)) {
         uint64_t begin = p.begin_ns > sc->start_ns ? p.begin_ns - sc->start_ns : 0;
         /* serial, phase (not told apart), begin, duration, and no heap figures: nothing here may ask the VM */
         const uint64_t fields[] = {p.serial, 0, begin, p.ns, 0, 0, 0};
@@ -196,11 +193,7 @@ static void
 open_file(struct sdb_scanner *sc)
 {
     sc->file_due_ns = 0;
-    if (sdb_ring_file_create(&sc->file, &sc->file_config) != 0) return;
-    sdb_ring_writer_attach(sc->writer, &sc->file);
-    sdb_symbol_area_attach(sc->symbols, &sc->file);
-    __atomic_store_n(&sc->has_file, true, __ATOMIC_RELEASE);
-    sdb_upkeep_second(sc);
+    if (sdb_scanner_open_file(sc) == 0) sdb_upkeep_second(sc);
 }
 
 void
@@ -237,11 +230,10 @@ publish_pending(struct sdb_scanner *sc)
 void
 sdb_upkeep_state(struct sdb_scanner *sc)
 {
-    if (pthread_equal(pthread_self(), sc->thread))
-        sc->cpu_ns = sdb_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    uint64_t cpu = sc->cpu_ns, realtime = sdb_clock_ns(CLOCK_REALTIME);
+    if (pthread_equal(pthread_self(), sc->thread)) sc->cpu_ns = sc->host.own_cpu_ns();
+    uint64_t cpu = sc->cpu_ns, realtime = sc->host.realtime_ns();
     sdb_set_counter(sc, SDB_C_CPU_NS, cpu);
-    sdb_set_counter(sc, SDB_C_GVL_NS, sdb_symbolizer_gvl_ns());
+    sdb_set_counter(sc, SDB_C_GVL_NS, sdb_load_relaxed(&sc->mailbox->gvl_ns));
     sdb_set_counter(sc, SDB_C_FRAMES_READ, sdb_walker_counters(sc->walker)->frames_read);
     sdb_set_counter(sc, SDB_C_LOST_TRUNCATED, sdb_walker_counters(sc->walker)->truncated);
     sdb_set_counter(sc, SDB_C_LOST_THREADS, sdb_load_relaxed(&sc->threads->refused));
@@ -251,12 +243,12 @@ sdb_upkeep_state(struct sdb_scanner *sc)
     sdb_set_counter(sc, SDB_C_CHUNKS, sdb_ring_writer_chunk(sc->writer) + 1);
     sdb_set_counter(sc, SDB_C_SYMBOL_BYTES, sdb_symbol_area_used_bytes(sc->symbols));
     sdb_set_counter(sc, SDB_C_LAST_TICK_NS, sc->now_ns - sc->start_ns);
-    sdb_set_counter(sc, SDB_C_RSS_BYTES,
-                    sdb_ring_writer_memory_bytes(sc->writer) +
-                        sdb_symbol_area_memory_bytes(sc->symbols) +
-                        sdb_code_table_memory_bytes(sc->codes) +
-                        sdb_edge_set_memory_bytes(sc->edges) + sdb_walker_memory_bytes(sc->walker) +
-                        sdb_symbolizer_memory_bytes() + sdb_events_memory_bytes(sc->events));
+    sdb_set_counter(
+        sc, SDB_C_RSS_BYTES,
+        sdb_ring_writer_memory_bytes(sc->writer) + sdb_symbol_area_memory_bytes(sc->symbols) +
+            sdb_code_table_memory_bytes(sc->codes) + sdb_edge_set_memory_bytes(sc->edges) +
+            sdb_walker_memory_bytes(sc->walker) + sdb_load_relaxed(&sc->mailbox->memory_bytes) +
+            sdb_events_memory_bytes(sc->events));
     if (sc->has_file) {
         sdb_ring_writer_state(sc->writer, SDB_RING_LIVE, sc->counters, NULL, sc->now_ns, realtime);
     }
@@ -268,8 +260,8 @@ sdb_upkeep_second(struct sdb_scanner *sc)
     sc->second_ns = sc->now_ns;
     sdb_upkeep_state(sc);
     drop_invalid(sc);
-    bool gone = sdb_symbolizer_is_gone();
-    if (gone && sc->symbolizer_gone) sc->request_symbolizer();
+    bool gone = sdb_mailbox_nobody(sc->mailbox);
+    if (gone && sc->symbolizer_gone) sc->host.request_symbolizer();
     sc->symbolizer_gone = gone;
     sdb_infer_second(sc);
     struct sdb_pacing_use use = {.cpu_ns = sc->cpu_ns,
@@ -283,7 +275,7 @@ sdb_upkeep_second(struct sdb_scanner *sc)
     uint8_t bytes[10 * (SDB_COUNTER_COUNT + 1)], *end = sdb_varint_put(bytes, SDB_COUNTER_COUNT);
     for (int i = 0; i < SDB_COUNTER_COUNT; i++) end = sdb_varint_put(end, sc->counters[i]);
     sdb_ring_writer_sized(sc->writer, SDB_R_COUNTERS, bytes, (size_t)(end - bytes));
-    sdb_ring_writer_clock(sc->writer, sdb_monotonic_ns(), sdb_clock_ns(CLOCK_REALTIME));
+    sdb_ring_writer_clock(sc->writer, sc->host.monotonic_ns(), sc->host.realtime_ns());
     /* threads get names after they began, and GC.stat's figures grow old; nobody pays for it when nothing runs */
     if (sc->idle_ticks == 0) sc->ask_soon = true;
     if (sc->every_second) sc->every_second(sc->every_second_data);
@@ -299,7 +291,7 @@ write_end(struct sdb_scanner *sc, const char *reason)
     sdb_upkeep_flush(sc);
     if (!sc->has_file) return;
     sdb_ring_writer_state(sc->writer, SDB_RING_CLOSED, sc->counters, reason, sc->now_ns,
-                          sdb_clock_ns(CLOCK_REALTIME));
+                          sc->host.realtime_ns());
     sdb_ring_file_close(&sc->file);
     __atomic_store_n(&sc->has_file, false, __ATOMIC_RELEASE);
 }
@@ -308,7 +300,7 @@ void
 sdb_upkeep_close(struct sdb_scanner *sc, const char *reason)
 {
     struct sdb_xfsz_guard guard;
-    sc->now_ns = sdb_monotonic_ns();
+    sc->now_ns = sc->host.monotonic_ns();
     sdb_xfsz_block(&guard); /* this is a thread of the app */
     write_end(sc, reason);
     sdb_xfsz_restore(&guard);

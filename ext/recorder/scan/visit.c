@@ -7,10 +7,8 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include "core/clock.h"
 #include "sdb_atomic.h"
 #include "scan/scanner.h"
-#include "vm/symbolizer.h"
 
 enum { PROBATION_TICKS = 8, NAME_WAIT_NS = 200000000 };
 
@@ -42,7 +40,7 @@ cpu_of(const struct sdb_scanner *sc, const struct sdb_slot *slot, const struct s
 {
     uint64_t clock = 0;
     if (scan->clock_tick == sc->tick) clock = scan->clock_ns;
-    else if (v->tid) clock = sdb_clock_ns(sdb_thread_cpu_clock((uint32_t)v->tid));
+    else if (v->tid) clock = sc->host.thread_cpu_ns((uint32_t)v->tid);
     if (!clock) return scan->cpu_ns;
     if (scan->tid !=
         v->tid) { /* first look, or moved to another native thread: go on from what we had */
@@ -204,12 +202,12 @@ keep_active(struct sdb_scanner *sc, uint32_t index)
 static bool
 name_is_final(struct sdb_scanner *sc, struct sdb_scan *scan, uint64_t death_ns)
 {
-    if (sc->last_tick || sdb_symbolizer_is_gone()) return true;
+    if (sc->last_tick || sdb_mailbox_nobody(sc->mailbox)) return true;
     if (!scan->death_pass) {
-        scan->death_pass = sdb_symbolizer_passes_begun() + 1;
+        scan->death_pass = sdb_load_acquire(&sc->mailbox->passes_begun) + 1;
         sc->ask_soon = true;
     }
-    return sdb_symbolizer_passes_ended() >= scan->death_pass ||
+    return sdb_load_acquire(&sc->mailbox->passes_ended) >= scan->death_pass ||
            sc->now_ns > death_ns + NAME_WAIT_NS;
 }
 

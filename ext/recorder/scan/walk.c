@@ -9,7 +9,7 @@
 #include "scan/walk.h"
 
 #include <stdlib.h>
-#include "core/clock.h"
+#include "core/testpoint.h"
 #include "ring_format.h"
 #include "sdb_atomic.h"
 #include "scan/frame_code.h"
@@ -24,7 +24,7 @@ sdb_walker_new(const struct sdb_walker_config *config)
     struct sdb_walker *w = calloc(1, sizeof *w);
     if (!w) return NULL;
     w->config = *config;
-    w->random = sdb_monotonic_ns() | 1;
+    w->random = config->host->monotonic_ns() | 1;
     w->raw_capacity = 512;
     w->raw = malloc(w->raw_capacity * sizeof *w->raw);
     if (!w->raw) {
@@ -121,8 +121,9 @@ static bool
 publish(struct sdb_walker *w, uint64_t epoch)
 {
     if (!sdb_code_table_has_added(w->config.codes)) return true;
+    SDB_TESTPOINT(walk_publish);
     sdb_fence_seq_cst(); /* our store of young_tail before the load of the epoch; pairs with gc.c:mark_young */
-    if (sdb_load_acquire(w->config.gc_epoch) != epoch || w->config.during_gc()) {
+    if (sdb_load_acquire(w->config.gc_epoch) != epoch || w->config.host->during_gc()) {
         sdb_code_table_retract(w->config.codes);
         return false;
     }
@@ -166,6 +167,7 @@ try_walk(struct sdb_walker *w, const struct sdb_slot *slot, struct sdb_scan *sca
 {
     int bad = sdb_stack_read_bounds(w, slot, s);
     if (bad) return bad;
+    SDB_TESTPOINT(walk_bounds);
     if (w->config.drop_top && !still && s->depth > 1) s->depth--;
     if (s->depth > SDB_MAX_DEPTH) {
         s->depth = SDB_MAX_DEPTH;
@@ -179,6 +181,7 @@ try_walk(struct sdb_walker *w, const struct sdb_slot *slot, struct sdb_scan *sca
     for (uint32_t i = *from; i < s->depth; i++) sdb_stack_read_frame(w, s, i, &w->raw[i - *from]);
     w->counters.frames_read += s->depth;
     *end = *from + sdb_frame_codes(w->config.codes, s, scan, *from, w->raw, s->depth - *from);
+    SDB_TESTPOINT(walk_collected);
     if (!still) {
         sdb_fence_acquire();
         uint32_t same = sdb_walk_collect_again(w, slot, s, scan, *from, *end);
@@ -200,7 +203,7 @@ sdb_walk(struct sdb_walker *w, const struct sdb_slot *slot, struct sdb_scan *sca
          uint64_t stamp, uint32_t *changed_from)
 {
     uint64_t epoch = sdb_load_acquire(w->config.gc_epoch);
-    if ((epoch & 1) || w->config.during_gc()) return SDB_WALK_GC;
+    if ((epoch & 1) || w->config.host->during_gc()) return SDB_WALK_GC;
 
     struct sdb_stack s = {0};
     uint32_t from = 0, end = 0;

@@ -13,7 +13,8 @@
 #include "core/code_table.h"
 #include "core/edge_set.h"
 #include "live_table.h"
-#include "vm/layout.h"
+#include "scan/host.h"
+#include "scan/offsets.h"
 
 enum {
     SDB_WALK_TRIES = 6,
@@ -75,8 +76,8 @@ struct sdb_walker_config {
     uint64_t main_thread; /* VALUE; its stack lives as long as the VM */
     struct sdb_code_table *codes;
     struct sdb_edge_set *edges;
-    const uint64_t *gc_epoch; /* odd while GC marks our objects; vm/gc.c */
-    int (*during_gc)(void);
+    const uint64_t *gc_epoch;    /* odd while GC marks our objects; vm/gc.c */
+    const struct sdb_host *host; /* outlives the walker */
 };
 
 struct sdb_walker *sdb_walker_new(const struct sdb_walker_config *config);

@@ -5,7 +5,6 @@
  *
  * Runs on: scanner thread, no GVL
  */
-#include "core/clock.h"
 #include "core/edge_set.h"
 #include "sdb_atomic.h"
 #include "scan/frame_code.h"
@@ -69,8 +68,8 @@ pause_randomly(struct sdb_walker *w)
     w->random ^= w->random << 13;
     w->random ^= w->random >> 7;
     w->random ^= w->random << 17;
-    uint64_t end = sdb_monotonic_ns() + 100 + w->random % 500;
-    while (sdb_monotonic_ns() < end) {}
+    uint64_t end = w->config.host->monotonic_ns() + 100 + w->random % 500;
+    while (w->config.host->monotonic_ns() < end) {}
 }
 
 /* The same frames again and again, at random moments, with as many on the stack before as after each. Returns the end of

@@ -11,7 +11,6 @@
 #include "spans/context.h"
 #include "scan/events.h"
 #include "vm/gvl.h"
-#include "recorder/recorder.h"
 #include "spans/thread_times.h"
 
 static struct {
@@ -27,13 +26,15 @@ sdb_context_tell(struct sdb_context *c, struct sdb_slot *slot, uint64_t now_ns)
     uint64_t span = c ? sdb_context_span(c, NULL) : 0, token = c ? c->set_token : 0;
     if (span != sdb_load_relaxed(&slot->span_id)) {
         struct sdb_switch_event event = {span};
-        bool told = sdb_events_push(slot, SDB_E_SPAN_SWITCH, now_ns, &event, sizeof event, 0);
+        bool told = sdb_events_push(sdb_gvl_threads(), slot, SDB_E_SPAN_SWITCH, now_ns, &event,
+                                    sizeof event, 0);
         if (told) sdb_store_relaxed(&slot->span_id, span);
     }
     if (token == sdb_load_relaxed(&slot->tags_token)) return;
-    bool told = token ? sdb_events_push(slot, SDB_E_TAGS, now_ns, RSTRING_PTR(c->encoded),
-                                        (size_t)RSTRING_LEN(c->encoded), 0)
-                      : sdb_events_push(slot, SDB_E_TAGS, now_ns, &none, sizeof none, 0);
+    bool told =
+        token ? sdb_events_push(sdb_gvl_threads(), slot, SDB_E_TAGS, now_ns,
+                                RSTRING_PTR(c->encoded), (size_t)RSTRING_LEN(c->encoded), 0)
+              : sdb_events_push(sdb_gvl_threads(), slot, SDB_E_TAGS, now_ns, &none, sizeof none, 0);
     if (told) sdb_store_relaxed(&slot->tags_token, token);
 }
 
@@ -114,7 +115,7 @@ place(struct sdb_context *c, struct sdb_slot *slot, uint64_t ec)
 static bool
 just_begins(uint64_t ec)
 {
-    const struct sdb_live_table *l = &sdb_recorder_threads()->live;
+    const struct sdb_live_table *l = &sdb_gvl_threads()->live;
     uint64_t low = *(const uint64_t *)(uintptr_t)(ec + l->ec_vm_stack),
              cfp = *(const uint64_t *)(uintptr_t)(ec + l->ec_cfp);
     uint64_t words = *(const uint64_t *)(uintptr_t)(ec + l->ec_vm_stack_size);
@@ -182,8 +183,8 @@ retell_blocks(struct sdb_context *c, struct sdb_slot *slot, uint64_t now_ns)
         b->generation = sdb_contexts_generation();
         b->begin_ns = now_ns;
         b->begin = (struct sdb_times){0};
-        b->silent = !b->told_bytes ||
-                    !sdb_events_push(slot, SDB_E_SPAN_BEGIN, now_ns, b->told, b->told_bytes, 0);
+        b->silent = !b->told_bytes || !sdb_events_push(sdb_gvl_threads(), slot, SDB_E_SPAN_BEGIN,
+                                                       now_ns, b->told, b->told_bytes, 0);
         if (!b->silent) sdb_store_relaxed(&slot->span_id, b->token);
     }
 }

@@ -213,7 +213,8 @@ sdb_span_begin(const struct sdb_span_start *start, VALUE *context)
     if (keep > KEEP_MAX_BYTES) keep = KEEP_MAX_BYTES;
     b->begin_ns = sdb_monotonic_ns();
     b->begin = sdb_context_times(c, slot, b->begin_ns);
-    b->silent = !sdb_events_push(slot, SDB_E_SPAN_BEGIN, b->begin_ns, payload, bytes, keep);
+    b->silent = !sdb_events_push(sdb_gvl_threads(), slot, SDB_E_SPAN_BEGIN, b->begin_ns, payload,
+                                 bytes, keep);
     if (!b->silent) {
         sdb_store_relaxed(&slot->span_id, token);
         sdb_context_keep_told(b, payload, bytes);
@@ -249,10 +250,12 @@ tell_end(struct sdb_context *c, const struct sdb_block *b, struct sdb_slot *slot
     memcpy(to, tags->at, tags->bytes);
     to += tags->bytes;
     memcpy(payload, &end, sizeof end);
-    if (sdb_events_push(slot, SDB_E_SPAN_END, now, payload, (size_t)(to - payload), 0)) return true;
+    if (sdb_events_push(sdb_gvl_threads(), slot, SDB_E_SPAN_END, now, payload,
+                        (size_t)(to - payload), 0))
+        return true;
     end.name_bytes = end.trace_bytes = 0;
     end.tag_count = 0;
-    return sdb_events_push(slot, SDB_E_SPAN_END, now, &end, sizeof end,
+    return sdb_events_push(sdb_gvl_threads(), slot, SDB_E_SPAN_END, now, &end, sizeof end,
                            0); /* what was kept free for it */
 }
 
@@ -416,5 +419,7 @@ void
 sdb_mark_now(struct sdb_text text)
 {
     struct sdb_slot *slot = sdb_gvl_current_slot();
-    if (slot) sdb_events_push(slot, SDB_E_MARK, sdb_monotonic_ns(), text.at, cut(text), 0);
+    if (slot)
+        sdb_events_push(sdb_gvl_threads(), slot, SDB_E_MARK, sdb_monotonic_ns(), text.at, cut(text),
+                        0);
 }

@@ -10,7 +10,7 @@
 #include "sdb_atomic.h"
 #include "vm/gvl.h"
 
-enum { PERIOD_COUNT = 1024, PERIOD_MIN_NS = 50000 };
+enum { PERIOD_MIN_NS = 50000 };
 
 struct pin {
     VALUE iseq, ment; /* 0, 0: free */
@@ -29,8 +29,7 @@ static struct {
     /* shared: atomic */
     uint64_t epoch;
     uint64_t events_on;
-    struct sdb_gc_period periods[PERIOD_COUNT]; /* producers are ordered by the VM's GC lock */
-    uint64_t period_head, period_tail;
+    struct sdb_gc_periods periods;
 } gc = {.free_pin = UINT32_MAX};
 
 static void
@@ -181,14 +180,10 @@ on_gc_event(VALUE tracepoint, void *unused)
     sdb_thread_enter(slot, SDB_RUNNING,
                      now); /* who collects holds the GVL, whatever its state said */
     sdb_thread_activate(gc.threads, slot, false);
-    uint64_t tail = sdb_load_relaxed(&gc.period_tail);
-    if (now - begin < PERIOD_MIN_NS || tail - sdb_load_acquire(&gc.period_head) >= PERIOD_COUNT)
-        return;
-    struct sdb_gc_period *p = &gc.periods[tail % PERIOD_COUNT];
-    sdb_store_relaxed(&p->serial, sdb_load_relaxed(&slot->serial));
-    sdb_store_relaxed(&p->begin_ns, begin);
-    sdb_store_relaxed(&p->ns, now - begin);
-    sdb_store_release(&gc.period_tail, tail + 1); /* pairs with take_period */
+    if (now - begin < PERIOD_MIN_NS) return;
+    struct sdb_gc_period period = {
+        .serial = sdb_load_relaxed(&slot->serial), .begin_ns = begin, .ns = now - begin};
+    sdb_gc_periods_push(&gc.periods, &period);
 }
 
 bool
@@ -213,15 +208,8 @@ sdb_gc_enable_events(bool on)
     sdb_store_release(&gc.events_on, on);
 }
 
-bool
-sdb_gc_take_period(struct sdb_gc_period *out)
+struct sdb_gc_periods *
+sdb_gc_periods(void)
 {
-    uint64_t head = gc.period_head;
-    if (head == sdb_load_acquire(&gc.period_tail)) return false;
-    const struct sdb_gc_period *p = &gc.periods[head % PERIOD_COUNT];
-    out->serial = sdb_load_relaxed(&p->serial);
-    out->begin_ns = sdb_load_relaxed(&p->begin_ns);
-    out->ns = sdb_load_relaxed(&p->ns);
-    sdb_store_release(&gc.period_head, head + 1);
-    return true;
+    return &gc.periods;
 }

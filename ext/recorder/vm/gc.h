@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "core/code_table.h"
+#include "core/gc_periods.h"
 #include "scan/thread_table.h"
 
 /* Makes the two objects. Runs on: any Ruby thread, GVL. Once per process. */
@@ -36,11 +37,8 @@ const uint64_t *sdb_gc_epoch(void);
 bool sdb_gc_time_events(void);
 void sdb_gc_enable_events(bool on);
 
-struct sdb_gc_period { /* one finished stretch of GC of at least 50 us */
-    uint64_t serial, begin_ns, ns;
-};
-/* Next period not yet taken; false when none. Runs on: scanner. */
-bool sdb_gc_take_period(struct sdb_gc_period *out);
+/* Finished stretches of GC of at least 50 us, for the scanner. */
+struct sdb_gc_periods *sdb_gc_periods(void);
 
 /* Symbols of VM functions that no public header declares; both exported from 3.1 to 4.0. */
 int rb_during_gc(void);

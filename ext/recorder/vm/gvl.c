@@ -12,13 +12,13 @@
 #include <unistd.h>
 #include "core/clock.h"
 #include "sdb_atomic.h"
-#include "spans/allocations.h"
 
 static struct {
     /* immutable after install */
     struct sdb_thread_table *table;
     uint32_t thread_ec_off, ec_vm_stack_off, ec_vm_stack_size_off;
     uint64_t thread_stack_bytes, fiber_stack_bytes;
+    void (*on_turn)(struct sdb_slot *);
     bool installed;
 #ifdef HAVE_RB_INTERNAL_THREAD_SPECIFIC_GET
     rb_internal_thread_specific_key_t key;
@@ -73,8 +73,17 @@ register_thread(VALUE thread, uint64_t flags, uint64_t state, uint64_t tid)
     uint64_t th = (uint64_t)(uintptr_t)RTYPEDDATA_DATA(thread);
     uint64_t ec = th ? sdb_load_relaxed((const uint64_t *)(uintptr_t)(th + gvl.thread_ec_off)) : 0;
     if (!ec) return NULL;
-    struct sdb_slot *slot = sdb_thread_claim(gvl.table, (uint64_t)thread, th, root_or_none(ec), tid,
-                                             flags, state, sdb_monotonic_ns());
+    struct sdb_thread_birth birth = {
+        .thread_value = (uint64_t)thread,
+        .th = th,
+        .root_ec = root_or_none(ec),
+        .tid = tid,
+        .flags = flags,
+        .state = state,
+        .now_ns = sdb_monotonic_ns(),
+        .cpu_ns = tid ? sdb_clock_ns(sdb_thread_cpu_clock((uint32_t)tid)) : 0,
+    };
+    struct sdb_slot *slot = sdb_thread_claim(gvl.table, &birth);
     if (slot && state == SDB_RUNNING) sdb_store_relaxed(&slot->cpu, (uint64_t)sched_getcpu());
     return slot;
 }
@@ -139,7 +148,7 @@ on_thread_event(rb_event_flag_t event, const rb_internal_thread_event_data_t *da
             if (!slot) return;
             rb_internal_thread_specific_set(thread, gvl.key, slot);
             own_slot = slot;
-            sdb_allocations_turn(slot);
+            gvl.on_turn(slot);
             return;
 #else
             /* 3.2: the first RESUMED of a thread comes before it is the current one (no ec yet): THREAD_BEGIN
@@ -151,7 +160,7 @@ on_thread_event(rb_event_flag_t event, const rb_internal_thread_event_data_t *da
         uint64_t tid = native_tid();
         if (sdb_load_relaxed(&slot->tid) != tid) sdb_store_relaxed(&slot->tid, tid);
         sdb_store_relaxed(&slot->cpu, (uint64_t)sched_getcpu());
-        sdb_allocations_turn(slot);
+        gvl.on_turn(slot);
         sdb_thread_enter(slot, SDB_RUNNING, sdb_monotonic_ns());
     } else if (!slot) {
         return;
@@ -221,9 +230,11 @@ default_param(const char *key)
 }
 
 void
-sdb_gvl_install(struct sdb_thread_table *table, const struct sdb_layout *layout)
+sdb_gvl_install(struct sdb_thread_table *table, const struct sdb_layout *layout,
+                void (*on_turn)(struct sdb_slot *))
 {
     gvl.table = table;
+    gvl.on_turn = on_turn;
     gvl.thread_ec_off = layout->thread_ec;
     gvl.ec_vm_stack_off = layout->ec_vm_stack;
     gvl.ec_vm_stack_size_off = layout->ec_vm_stack_size;
@@ -232,6 +243,12 @@ sdb_gvl_install(struct sdb_thread_table *table, const struct sdb_layout *layout)
     if (gvl.installed) return;
     install_hooks();
     gvl.installed = true;
+}
+
+struct sdb_thread_table *
+sdb_gvl_threads(void)
+{
+    return gvl.table;
 }
 
 void
@@ -268,8 +285,17 @@ void
 sdb_gvl_seed_forked(struct sdb_thread_table *table, VALUE thread, uint64_t th, uint64_t root_ec,
                     uint64_t flags)
 {
-    own_slot = sdb_thread_claim(table, (uint64_t)thread, th, root_ec, native_tid(), flags,
-                                SDB_RUNNING, sdb_monotonic_ns());
+    struct sdb_thread_birth birth = {
+        .thread_value = (uint64_t)thread,
+        .th = th,
+        .root_ec = root_ec,
+        .tid = native_tid(),
+        .flags = flags,
+        .state = SDB_RUNNING,
+        .now_ns = sdb_monotonic_ns(),
+        .cpu_ns = sdb_clock_ns(CLOCK_THREAD_CPUTIME_ID),
+    };
+    own_slot = sdb_thread_claim(table, &birth);
 #ifdef HAVE_RB_INTERNAL_THREAD_SPECIFIC_GET
     if (own_slot) rb_internal_thread_specific_set(thread, gvl.key, own_slot);
 #endif

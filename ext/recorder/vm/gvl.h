@@ -12,8 +12,12 @@
 #include "vm/layout.h"
 #include "scan/thread_table.h"
 
-/* Adds the hooks. Runs on: any Ruby thread, GVL. Raises what Ruby raises (once per process). */
-void sdb_gvl_install(struct sdb_thread_table *table, const struct sdb_layout *layout);
+/* Adds the hooks. on_turn is called when a thread gets the GVL, on that thread: no alloc, no raise.
+ * Runs on: any Ruby thread, GVL. Raises what Ruby raises (once per process). */
+void sdb_gvl_install(struct sdb_thread_table *table, const struct sdb_layout *layout,
+                     void (*on_turn)(struct sdb_slot *));
+/* The table that it was installed with. Runs on: any, after _install. */
+struct sdb_thread_table *sdb_gvl_threads(void);
 /* In a forked child, first of all: the calling thread has a new tid. */
 void sdb_gvl_forked(void);
 /* While off, hooks return at once. Runs on: any. */

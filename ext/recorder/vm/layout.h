@@ -10,16 +10,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-
-struct
-    sdb_layout { /* byte offsets; source: shared facts re-checked against vm_core.h of each version */
-    uint32_t thread_ec;                             /* rb_thread_t.ec */
-    uint32_t ec_vm_stack, ec_vm_stack_size, ec_cfp; /* rb_execution_context_t; size in VALUEs */
-    uint32_t ec_fiber, ec_thread;
-    uint32_t cfp_pc, cfp_sp, cfp_iseq, cfp_self, cfp_ep, cfp_jit_return;
-    uint32_t cfp_bytes; /* sizeof(rb_control_frame_t) */
-    uint32_t iseq_body, body_iseq_size, body_iseq_encoded;
-};
+#include "scan/offsets.h"
 
 enum { SDB_REASON_BYTES = 256 };
 

@@ -14,13 +14,10 @@
  */
 #include "vm/symbolizer.h"
 
-#include <limits.h>
-#include <linux/futex.h>
 #include <ruby/thread.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "core/clock.h"
 #include "sdb_atomic.h"
 #include "vm/gc.h"
 #include "vm/gvl.h"
@@ -38,42 +35,23 @@ static struct {
     int joiner_count;
     bool described; /* has its name */
     /* shared: atomic */
-    uint64_t asked; /* SDB_ASK_* bits; the futex is its low half */
-    uint64_t tid, alive, stop, interrupted;
+    struct sdb_mailbox box;
+    uint64_t stop, interrupted;
 } sym = {.thread = Qnil};
 
-static void
-wake(void)
+struct sdb_mailbox *
+sdb_symbolizer_mailbox(void)
 {
-    syscall(SYS_futex, &sym.asked, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
-}
-
-void
-sdb_symbolizer_ask(uint64_t what)
-{
-    if ((sdb_or_seq_cst(&sym.asked, what) & what) != what) wake();
-}
-
-bool
-sdb_symbolizer_is_gone(void)
-{
-    return !sdb_load_acquire(&sym.alive);
-}
-
-uint64_t
-sdb_symbolizer_cpu_ns(void)
-{
-    uint64_t tid = sdb_load_relaxed(&sym.tid);
-    return tid ? sdb_clock_ns(sdb_thread_cpu_clock((uint32_t)tid)) : 0;
+    return &sym.box;
 }
 
 static void *
 wait_for_work(void *unused)
 {
     (void)unused;
-    while (!sdb_load_acquire(&sym.asked) && !sdb_load_acquire(&sym.stop) &&
+    while (!sdb_load_acquire(&sym.box.asked) && !sdb_load_acquire(&sym.stop) &&
            !sdb_load_acquire(&sym.interrupted)) {
-        syscall(SYS_futex, &sym.asked, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+        sdb_mailbox_wait(&sym.box);
     }
     sdb_symbolizer_work_due();
     return NULL;
@@ -84,9 +62,7 @@ interrupt_wait(void *unused)
 {
     (void)unused;
     sdb_store_release(&sym.interrupted, 1);
-    /* the futex compares `asked`: make it differ so that a wait about to begin returns at once */
-    sdb_or_seq_cst(&sym.asked, SDB_ASK_WORK);
-    wake();
+    sdb_mailbox_call(&sym.box, SDB_ASK_WORK);
 }
 
 static void *
@@ -171,11 +147,11 @@ static void
 begin_bare_thread(void)
 {
     sym.described = false;
-    sdb_store_release(&sym.alive, 1);
+    sdb_store_release(&sym.box.alive, 1);
     if (sdb_protect(create_thread, Qnil, NULL)) {
         sdb_gc_set_symbolizer(sym.thread);
     } else {
-        sdb_store_release(&sym.alive, 0);
+        sdb_store_release(&sym.box.alive, 0);
     }
 }
 
@@ -231,7 +207,7 @@ symbolizer_loop(RB_BLOCK_CALL_FUNC_ARGLIST(unused, self))
         rb_thread_call_without_gvl(wait_for_work, NULL, interrupt_wait, NULL);
         rb_thread_check_ints();
         if (sym.thread != self) break; /* another took our place */
-        uint64_t asked = sdb_exchange_acq_rel(&sym.asked, 0);
+        uint64_t asked = sdb_mailbox_take(&sym.box);
         while (!sdb_load_acquire(&sym.stop) && sdb_symbolizer_work_turn())
             rb_thread_schedule(); /* whoever waits for the GVL goes first */
         if (sdb_load_acquire(&sym.stop)) break;
@@ -254,7 +230,7 @@ static VALUE
 symbolizer_ended(VALUE self)
 {
     if (sym.thread == self) {
-        sdb_store_release(&sym.alive, 0); /* perhaps the app killed every thread it found */
+        sdb_store_release(&sym.box.alive, 0); /* perhaps the app killed every thread it found */
         sym.thread = Qnil;
         sdb_gc_set_symbolizer(Qnil);
     }
@@ -266,7 +242,7 @@ symbolizer_main(void *unused)
 {
     (void)unused;
     VALUE self = rb_thread_current();
-    sdb_store_relaxed(&sym.tid, (uint64_t)syscall(SYS_gettid));
+    sdb_store_relaxed(&sym.box.tid, (uint64_t)syscall(SYS_gettid));
     sdb_gvl_set_own();
     return rb_ensure(symbolizer_unmasked, self, symbolizer_ended, self);
 }
@@ -278,7 +254,7 @@ start(struct sdb_code_table *codes, struct sdb_thread_table *threads,
     sdb_symbolizer_work_on(codes, threads, layout);
     sym.threads = threads;
     sdb_store_release(&sym.stop, 0);
-    if (!sdb_symbolizer_is_gone()) return;
+    if (!sdb_mailbox_nobody(&sym.box)) return;
     sym.joiner_count = 0;
     begin();
 }
@@ -301,8 +277,7 @@ void
 sdb_symbolizer_stop(void)
 {
     sdb_store_release(&sym.stop, 1);
-    sdb_or_seq_cst(&sym.asked, SDB_ASK_WORK);
-    wake();
+    sdb_mailbox_call(&sym.box, SDB_ASK_WORK);
     VALUE thread = sym.thread;
     if (NIL_P(thread) || thread == rb_thread_current()) return;
     /* not joined: an app that raises into every thread it finds would hear of it here */
@@ -320,9 +295,9 @@ sdb_symbolizer_forked(void)
     sym.thread = Qnil;
     sym.joiner_count = 0;
     sdb_gc_set_symbolizer(Qnil);
-    sdb_store_relaxed(&sym.tid, 0);
-    sdb_store_relaxed(&sym.alive, 0);
-    sdb_store_relaxed(&sym.asked, 0);
+    sdb_store_relaxed(&sym.box.tid, 0);
+    sdb_store_relaxed(&sym.box.alive, 0);
+    sdb_store_relaxed(&sym.box.asked, 0);
     sdb_store_relaxed(&sym.interrupted, 0);
     sdb_store_relaxed(&sym.stop, 0);
 }

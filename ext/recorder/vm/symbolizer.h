@@ -11,6 +11,7 @@
 #include <ruby.h>
 #include <stdbool.h>
 #include "core/code_table.h"
+#include "core/mailbox.h"
 #include "vm/layout.h"
 #include "scan/thread_table.h"
 
@@ -27,27 +28,8 @@ void sdb_symbolizer_stop(void);
 void sdb_symbolizer_run_here_for(struct sdb_code_table *codes, struct sdb_thread_table *threads,
                                  const struct sdb_layout *layout);
 
-enum { SDB_ASK_WORK = 1, SDB_ASK_IDLE = 2 };
-/* Wakes it for what is pending (WORK), or tells it that no thread of the process ran for a while (IDLE), when
- * it must see whether its own existence keeps the program from ending. Runs on: scanner. */
-void sdb_symbolizer_ask(uint64_t what);
-/* Total GVL time it took, ns. Runs on: any. */
-uint64_t sdb_symbolizer_gvl_ns(void);
-/* Passes over the threads' names begun and ended so far. Runs on: any. */
-uint64_t sdb_symbolizer_passes_begun(void);
-uint64_t sdb_symbolizer_passes_ended(void);
-/* True when there is none: it was not started, or ended, perhaps without being asked to. Runs on: any. */
-bool sdb_symbolizer_is_gone(void);
-/* CPU the present symbolizer thread has used, ns; one system call. Runs on: any. */
-uint64_t sdb_symbolizer_cpu_ns(void);
-/* Memory of the symbols alive, bytes. Runs on: any. */
-uint64_t sdb_symbolizer_memory_bytes(void);
-
-struct sdb_gc_figures { /* of GC.stat, as of the symbolizer's last turn */
-    uint64_t count, heap_live_slots, malloc_increase_bytes, oldmalloc_increase_bytes;
-};
-/* Runs on: any. */
-void sdb_symbolizer_gc_figures(struct sdb_gc_figures *out);
+/* Where the scanner asks for it, and finds what it did. Runs on: any. */
+struct sdb_mailbox *sdb_symbolizer_mailbox(void);
 
 /* In a forked child: forgets the thread, which did not come along. Runs on: atfork child handler. */
 void sdb_symbolizer_forked(void);

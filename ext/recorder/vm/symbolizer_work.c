@@ -32,34 +32,7 @@ static struct {
     struct sdb_young current; /* being named, for sdb_protect */
     struct sdb_named *made;
     uint64_t ready_ns; /* own thread: since when it wants the GVL */
-    /* shared: atomic */
-    uint64_t passes_begun, passes_ended, gvl_ns, memory_bytes;
-    uint64_t gc_figures[4]; /* struct sdb_gc_figures */
 } work;
-
-uint64_t
-sdb_symbolizer_gvl_ns(void)
-{
-    return sdb_load_relaxed(&work.gvl_ns);
-}
-
-uint64_t
-sdb_symbolizer_passes_begun(void)
-{
-    return sdb_load_acquire(&work.passes_begun);
-}
-
-uint64_t
-sdb_symbolizer_passes_ended(void)
-{
-    return sdb_load_acquire(&work.passes_ended);
-}
-
-uint64_t
-sdb_symbolizer_memory_bytes(void)
-{
-    return sdb_load_relaxed(&work.memory_bytes);
-}
 
 static VALUE
 make_protected(VALUE unused)
@@ -94,7 +67,7 @@ name_one(void)
         free(work.made);
         return false;
     }
-    sdb_add_relaxed(&work.memory_bytes, work.made->memory_bytes);
+    sdb_add_relaxed(&sdb_symbolizer_mailbox()->memory_bytes, work.made->memory_bytes);
     sdb_code_table_young_named(work.codes, work.made);
     return true;
 }
@@ -108,39 +81,37 @@ name_thread(struct sdb_slot *slot)
     sdb_thread_set_name(work.threads, slot, RSTRING_PTR(name), (size_t)RSTRING_LEN(name));
 }
 
+static uint64_t
+gc_stat(const char *key)
+{
+    return (uint64_t)rb_gc_stat(ID2SYM(rb_intern(key)));
+}
+
 static void
 read_gc_figures(void)
 {
-    static const char *const keys[] = {"count", "heap_live_slots", "malloc_increase_bytes",
-                                       "oldmalloc_increase_bytes"};
-    for (int i = 0; i < 4; i++) {
-        sdb_store_relaxed(&work.gc_figures[i], (uint64_t)rb_gc_stat(ID2SYM(rb_intern(keys[i]))));
-    }
-}
-
-void
-sdb_symbolizer_gc_figures(struct sdb_gc_figures *out)
-{
-    *out = (struct sdb_gc_figures){
-        .count = sdb_load_relaxed(&work.gc_figures[0]),
-        .heap_live_slots = sdb_load_relaxed(&work.gc_figures[1]),
-        .malloc_increase_bytes = sdb_load_relaxed(&work.gc_figures[2]),
-        .oldmalloc_increase_bytes = sdb_load_relaxed(&work.gc_figures[3]),
+    struct sdb_gc_figures figures = {
+        .count = gc_stat("count"),
+        .heap_live_slots = gc_stat("heap_live_slots"),
+        .malloc_increase_bytes = gc_stat("malloc_increase_bytes"),
+        .oldmalloc_increase_bytes = gc_stat("oldmalloc_increase_bytes"),
     };
+    sdb_mailbox_set_gc_figures(sdb_symbolizer_mailbox(), &figures);
 }
 
 static VALUE
 housekeeping(VALUE unused)
 {
     (void)unused;
+    struct sdb_mailbox *box = sdb_symbolizer_mailbox();
     read_gc_figures();
-    uint64_t pass = sdb_load_relaxed(&work.passes_begun) + 1;
-    sdb_store_release(&work.passes_begun, pass); /* pairs with visit.c:name_is_final */
+    uint64_t pass = sdb_load_relaxed(&box->passes_begun) + 1;
+    sdb_store_release(&box->passes_begun, pass); /* pairs with visit.c:name_is_final */
     struct sdb_named *gone;
     while ((gone = sdb_code_table_take_evicted(work.codes))) {
         sdb_gc_unpin(gone->pin);
         sdb_code_table_pin_freed(work.codes, gone->pin);
-        sdb_add_relaxed(&work.memory_bytes, -(uint64_t)gone->memory_bytes);
+        sdb_add_relaxed(&box->memory_bytes, -(uint64_t)gone->memory_bytes);
         free(gone);
     }
     uint64_t used = sdb_load_acquire(&work.threads->live.segments_used);
@@ -157,7 +128,7 @@ housekeeping(VALUE unused)
         sdb_store_relaxed(&slot->thread_value, 0);
         sdb_store_release(&slot->life, SDB_SLOT_FREE); /* unpinned: gc.c marks no FREE slot */
     }
-    sdb_store_release(&work.passes_ended, pass);
+    sdb_store_release(&box->passes_ended, pass);
     return Qnil;
 }
 
@@ -197,7 +168,7 @@ sdb_symbolizer_work_turn(void)
     }
     if (!more) sdb_protect(housekeeping, Qnil, NULL);
     now = sdb_monotonic_ns();
-    sdb_add_relaxed(&work.gvl_ns, now - begin);
+    sdb_add_relaxed(&sdb_symbolizer_mailbox()->gvl_ns, now - begin);
     work.ready_ns = now;
     return more;
 }
