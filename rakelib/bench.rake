@@ -6,6 +6,7 @@
 BENCHES = {
   "accuracy" => "How far the log is from workloads that measure themselves, idle and with all cores taken",
   "overhead" => "What a recording costs a Rails app under load, in pairs of a second, off and on",
+  "refork" => "Memory of thirty generations of forks, off and on",
   "churn" => "Memory of an app that reloads its code all the time, off and on",
   "cost" => "What the scanner costs: own CPU, what the app loses, GVL time, bytes a sample, an idle process"
 }.freeze

@@ -34,6 +34,11 @@ class TestBenches < Minitest::Test
     assert_match(/^with +\d+\.\d MB/, out)
   end
 
+  def test_refork
+    out = bench("refork", "3")
+    assert_match(/^with a recording +generation 1 +\d+ mappings +\d+ KB, generation 3 +\d+ mappings +\d+ KB/, out)
+  end
+
   def test_overhead
     skip "no taskset" unless system("taskset", "--version", out: File::NULL)
     out = bench("overhead", "--pairs", "2", "--rate-seconds", "2")

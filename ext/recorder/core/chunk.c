@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "core/own_heap.h"
 #include "core/ring_file.h"
 #include "core/testpoint.h"
 #include "crc32c.h"
@@ -40,14 +41,14 @@ int
 sdb_chunk_init(struct sdb_chunk *c)
 {
     memset(c, 0, sizeof *c);
-    c->bytes = malloc(SDB_CHUNK_BYTES);
+    c->bytes = sdb_own_alloc(SDB_CHUNK_BYTES);
     return c->bytes == NULL ? SDB_ERR_NOMEM : 0;
 }
 
 void
 sdb_chunk_free(struct sdb_chunk *c)
 {
-    free(c->bytes);
+    sdb_own_free(c->bytes);
     c->bytes = NULL;
 }
 

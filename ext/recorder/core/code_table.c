@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "core/own_heap.h"
 #include "sdb_atomic.h"
 
 enum {
@@ -48,12 +49,12 @@ hash_key(uint64_t iseq, uint64_t ment)
 struct sdb_code_table *
 sdb_code_table_new(void)
 {
-    struct sdb_code_table *t = calloc(1, sizeof *t);
+    struct sdb_code_table *t = sdb_own_calloc(1, sizeof *t);
     if (!t) return NULL;
     t->bucket_mask = FIRST_BUCKETS - 1;
-    t->buckets = calloc(FIRST_BUCKETS, sizeof *t->buckets);
+    t->buckets = sdb_own_calloc(FIRST_BUCKETS, sizeof *t->buckets);
     if (!t->buckets) {
-        free(t);
+        sdb_own_free(t);
         return NULL;
     }
     t->next_id = 1;
@@ -76,9 +77,9 @@ sdb_code_table_free(struct sdb_code_table *t)
     }
     struct sdb_named *named;
     while ((named = sdb_code_table_take_evicted(t))) free(named);
-    for (int i = 0; i < SEGMENT_COUNT; i++) free(t->segments[i]);
-    free(t->buckets);
-    free(t);
+    for (int i = 0; i < SEGMENT_COUNT; i++) sdb_own_free(t->segments[i]);
+    sdb_own_free(t->buckets);
+    sdb_own_free(t);
 }
 
 uint32_t
@@ -107,13 +108,14 @@ static bool
 grow_buckets(struct sdb_code_table *t)
 {
     if (4 * (uint64_t)t->live_count < t->bucket_mask) return true;
-    uint32_t *old = t->buckets, *more = calloc(2 * ((size_t)t->bucket_mask + 1), sizeof *more);
+    uint32_t *old = t->buckets,
+             *more = sdb_own_calloc(2 * ((size_t)t->bucket_mask + 1), sizeof *more);
     if (!more) return 2 * (uint64_t)t->live_count < t->bucket_mask;
     t->buckets = more;
     t->bucket_mask = 2 * t->bucket_mask + 1;
     for (uint32_t b = 0; b <= t->bucket_mask / 2; b++)
         if (old[b]) bucket_insert(t, old[b]);
-    free(old);
+    sdb_own_free(old);
     return true;
 }
 
@@ -147,7 +149,7 @@ entry_alloc(struct sdb_code_table *t)
     uint32_t entry = t->entry_count + 1, segment = entry / SEGMENT_ENTRIES;
     if (segment >= SEGMENT_COUNT) return 0;
     if (!t->segments[segment]) {
-        t->segments[segment] = calloc(SEGMENT_ENTRIES, sizeof(struct sdb_code));
+        t->segments[segment] = sdb_own_calloc(SEGMENT_ENTRIES, sizeof(struct sdb_code));
         if (!t->segments[segment]) return 0;
         t->segment_bytes += SEGMENT_ENTRIES * sizeof(struct sdb_code);
     }
@@ -253,7 +255,7 @@ is_evictable(const struct sdb_code *c)
 size_t
 sdb_code_table_evict(struct sdb_code_table *t, uint64_t protect)
 {
-    struct use *uses = malloc((t->live_count + 1) * sizeof *uses);
+    struct use *uses = sdb_own_alloc((t->live_count + 1) * sizeof *uses);
     if (!uses) return 0;
     size_t n = 0, gone = 0;
     for (uint32_t i = 1; i <= t->entry_count; i++) {
@@ -273,7 +275,7 @@ sdb_code_table_evict(struct sdb_code_table *t, uint64_t protect)
             gone++;
         }
     }
-    free(uses);
+    sdb_own_free(uses);
     return gone;
 }
 

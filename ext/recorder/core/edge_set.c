@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "core/own_heap.h"
 
 enum { FIRST_SLOTS = 1 << 12, KEPT_SLOTS = 1 << 15, MAX_EDGES = 1 << 18 };
 
@@ -17,11 +18,11 @@ struct sdb_edge_set {
 struct sdb_edge_set *
 sdb_edge_set_new(void)
 {
-    struct sdb_edge_set *s = calloc(1, sizeof *s);
+    struct sdb_edge_set *s = sdb_own_calloc(1, sizeof *s);
     if (!s) return NULL;
-    s->slots = calloc(FIRST_SLOTS, sizeof *s->slots);
+    s->slots = sdb_own_calloc(FIRST_SLOTS, sizeof *s->slots);
     if (!s->slots) {
-        free(s);
+        sdb_own_free(s);
         return NULL;
     }
     s->mask = FIRST_SLOTS - 1;
@@ -32,8 +33,8 @@ void
 sdb_edge_set_free(struct sdb_edge_set *s)
 {
     if (!s) return;
-    free(s->slots);
-    free(s);
+    sdb_own_free(s->slots);
+    sdb_own_free(s);
 }
 
 static uint64_t
@@ -72,9 +73,9 @@ void
 sdb_edge_set_clear(struct sdb_edge_set *s)
 {
     if (s->mask >= KEPT_SLOTS && s->count < s->mask / 16) {
-        uint64_t *smaller = calloc(FIRST_SLOTS, sizeof *smaller);
+        uint64_t *smaller = sdb_own_calloc(FIRST_SLOTS, sizeof *smaller);
         if (smaller) {
-            free(s->slots);
+            sdb_own_free(s->slots);
             s->slots = smaller;
             s->mask = FIRST_SLOTS - 1;
         }
@@ -89,7 +90,7 @@ sdb_edge_set_add(struct sdb_edge_set *s, uint64_t edge)
     if (sdb_edge_set_has(s, edge)) return;
     if (s->count * 2 > s->mask) {
         uint32_t slots = (s->mask + 1) * 2;
-        uint64_t *bigger = slots <= 2 * MAX_EDGES ? calloc(slots, sizeof *bigger) : NULL;
+        uint64_t *bigger = slots <= 2 * MAX_EDGES ? sdb_own_calloc(slots, sizeof *bigger) : NULL;
         if (!bigger) {
             sdb_edge_set_clear(s);
         } else {
@@ -98,7 +99,7 @@ sdb_edge_set_add(struct sdb_edge_set *s, uint64_t edge)
             for (uint32_t i = 0; i <= old.mask; i++) {
                 if (old.slots[i]) insert(s, old.slots[i]);
             }
-            free(old.slots);
+            sdb_own_free(old.slots);
         }
     }
     insert(s, edge);

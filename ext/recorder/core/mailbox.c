@@ -43,6 +43,13 @@ sdb_mailbox_take(struct sdb_mailbox *box)
 }
 
 void
+sdb_mailbox_figures_begin(struct sdb_mailbox *box)
+{
+    sdb_store_relaxed(&box->gvl_ns, 0);
+    sdb_store_relaxed(&box->memory_bytes, 0);
+}
+
+void
 sdb_mailbox_gc_figures(const struct sdb_mailbox *box, struct sdb_gc_figures *out)
 {
     *out = (struct sdb_gc_figures){

@@ -41,6 +41,8 @@ void sdb_mailbox_call(struct sdb_mailbox *box, uint64_t what);
 void sdb_mailbox_wait(struct sdb_mailbox *box);
 /* What was asked since the last call. Runs on: symbolizer. */
 uint64_t sdb_mailbox_take(struct sdb_mailbox *box);
+/* GVL time and memory count from 0 again: a recording begins. Runs on: who starts it, or the atfork child handler. */
+void sdb_mailbox_figures_begin(struct sdb_mailbox *box);
 /* Runs on: any. */
 void sdb_mailbox_gc_figures(const struct sdb_mailbox *box, struct sdb_gc_figures *out);
 /* Runs on: symbolizer. */

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "core/own_heap.h"
 
 enum { FIRST_ROOM = 64, KEEP_BUFFER_BYTES = 512 };
 
@@ -60,14 +61,14 @@ grow(struct sdb_open_spans *t)
 {
     uint32_t room = t->room ? 2 * t->room : FIRST_ROOM;
     if (room > SDB_OPEN_SPANS_MAX) return false;
-    uint32_t *index = calloc(2 * (size_t)room, sizeof *index);
-    struct sdb_open_span *spans = index ? realloc(t->spans, room * sizeof *spans) : NULL;
+    uint32_t *index = sdb_own_calloc(2 * (size_t)room, sizeof *index);
+    struct sdb_open_span *spans = index ? sdb_own_realloc(t->spans, room * sizeof *spans) : NULL;
     if (!spans) {
-        free(index);
+        sdb_own_free(index);
         return false;
     }
     memset(spans + t->room, 0, (room - t->room) * sizeof *spans);
-    free(t->index);
+    sdb_own_free(t->index);
     t->spans = spans;
     t->index = index;
     t->room = room;
@@ -78,9 +79,9 @@ grow(struct sdb_open_spans *t)
 struct sdb_open_spans *
 sdb_open_spans_new(void)
 {
-    struct sdb_open_spans *t = calloc(1, sizeof *t);
+    struct sdb_open_spans *t = sdb_own_calloc(1, sizeof *t);
     if (t && grow(t)) return t;
-    free(t);
+    sdb_own_free(t);
     return NULL;
 }
 
@@ -88,10 +89,10 @@ void
 sdb_open_spans_free(struct sdb_open_spans *t)
 {
     if (!t) return;
-    for (uint32_t i = 0; i < t->room; i++) free(t->spans[i].payload);
-    free(t->spans);
-    free(t->index);
-    free(t);
+    for (uint32_t i = 0; i < t->room; i++) sdb_own_free(t->spans[i].payload);
+    sdb_own_free(t->spans);
+    sdb_own_free(t->index);
+    sdb_own_free(t);
 }
 
 bool
@@ -102,7 +103,7 @@ sdb_open_spans_add(struct sdb_open_spans *t, const struct sdb_open_span *span)
     struct sdb_open_span *place = &t->spans[t->count];
     if (place->room < span->bytes) {
         uint32_t room = (span->bytes + 127) & ~127u;
-        uint8_t *bigger = realloc(place->payload, room);
+        uint8_t *bigger = sdb_own_realloc(place->payload, room);
         if (!bigger) return false;
         t->buffer_bytes += room - place->room;
         place->payload = bigger;
@@ -128,7 +129,7 @@ sdb_open_spans_remove(struct sdb_open_spans *t, uint64_t id)
     struct sdb_open_span gone = t->spans[position];
     if (gone.room > KEEP_BUFFER_BYTES) {
         t->buffer_bytes -= gone.room;
-        free(gone.payload);
+        sdb_own_free(gone.payload);
         gone.payload = NULL;
         gone.room = 0;
     }

@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include "core/own_heap.h"
 #include "core/ring_writer_impl.h"
 #include "live_table.h"
 #include "varint.h"
@@ -68,7 +69,7 @@ slot_last(struct sdb_ring_writer *w, uint32_t slot)
         struct sdb_slot_last *more;
 
         while (room <= slot) room *= 2;
-        more = realloc(w->slots, room * sizeof *more);
+        more = sdb_own_realloc(w->slots, room * sizeof *more);
         if (more == NULL) return NULL;
         memset(more + w->slot_room, 0, (room - w->slot_room) * sizeof *more);
         w->slots = more;

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 #include "core/clock.h"
+#include "core/own_heap.h"
 #include "core/ring_file.h"
 #include "core/ring_writer_impl.h"
 #include "core/testpoint.h"
@@ -29,7 +30,7 @@ enum {
 struct sdb_ring_writer *
 sdb_ring_writer_new(uint64_t start_ns, uint64_t interval_ns)
 {
-    struct sdb_ring_writer *w = calloc(1, sizeof *w);
+    struct sdb_ring_writer *w = sdb_own_calloc(1, sizeof *w);
 
     if (w == NULL) return NULL;
     w->start_ns = start_ns;
@@ -49,8 +50,8 @@ sdb_ring_writer_free(struct sdb_ring_writer *w)
     sdb_chunk_free(&w->chunk);
     sdb_stack_tree_free(&w->tree);
     sdb_string_table_free(&w->strings);
-    free(w->slots);
-    free(w);
+    sdb_own_free(w->slots);
+    sdb_own_free(w);
 }
 
 void

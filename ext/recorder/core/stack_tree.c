@@ -11,6 +11,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "core/own_heap.h"
 #include "error.h"
 
 enum { FIRST_ENTRIES = 4096 };
@@ -42,8 +43,8 @@ slot_of(const struct sdb_stack_tree *t, uint32_t parent, uint32_t code, uint64_t
 int
 sdb_stack_tree_init(struct sdb_stack_tree *t)
 {
-    t->entries = calloc(FIRST_ENTRIES, sizeof *t->entries);
-    t->latest = calloc(FIRST_ENTRIES, sizeof *t->latest);
+    t->entries = sdb_own_calloc(FIRST_ENTRIES, sizeof *t->entries);
+    t->latest = sdb_own_calloc(FIRST_ENTRIES, sizeof *t->latest);
     if (t->entries == NULL || t->latest == NULL) {
         sdb_stack_tree_free(t);
         return SDB_ERR_NOMEM;
@@ -57,8 +58,8 @@ sdb_stack_tree_init(struct sdb_stack_tree *t)
 void
 sdb_stack_tree_free(struct sdb_stack_tree *t)
 {
-    free(t->entries);
-    free(t->latest);
+    sdb_own_free(t->entries);
+    sdb_own_free(t->latest);
     t->entries = NULL;
     t->latest = NULL;
 }
@@ -81,10 +82,10 @@ grow(struct sdb_stack_tree *t)
     struct sdb_stack_tree wider = *t;
     size_t entries = 2 * ((size_t)t->mask + 1);
 
-    wider.latest = realloc(t->latest, entries * sizeof *wider.latest);
+    wider.latest = sdb_own_realloc(t->latest, entries * sizeof *wider.latest);
     if (wider.latest == NULL) return false;
     t->latest = wider.latest;
-    wider.entries = calloc(entries, sizeof *wider.entries);
+    wider.entries = sdb_own_calloc(entries, sizeof *wider.entries);
     if (wider.entries == NULL) return false;
     wider.mask = (uint32_t)entries - 1;
     for (size_t i = 0; i <= t->mask; i++) {
@@ -92,7 +93,7 @@ grow(struct sdb_stack_tree *t)
 
         if (e->generation == t->generation) *slot_of(&wider, e->parent, e->code, e->where) = *e;
     }
-    free(t->entries);
+    sdb_own_free(t->entries);
     *t = wider;
     return true;
 }

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "core/own_heap.h"
 
 enum { FIRST_ENTRIES = 64, FIRST_BYTES = 1024 };
 
@@ -27,8 +28,8 @@ sdb_string_table_init(struct sdb_string_table *t)
 void
 sdb_string_table_free(struct sdb_string_table *t)
 {
-    free(t->entries);
-    free(t->bytes);
+    sdb_own_free(t->entries);
+    sdb_own_free(t->bytes);
     memset(t, 0, sizeof *t);
 }
 
@@ -66,7 +67,7 @@ grow_entries(struct sdb_string_table *t)
     size_t old = t->entries == NULL ? 0 : (size_t)t->mask + 1;
     size_t entries = old == 0 ? FIRST_ENTRIES : 2 * old;
 
-    wider.entries = calloc(entries, sizeof *wider.entries);
+    wider.entries = sdb_own_calloc(entries, sizeof *wider.entries);
     if (wider.entries == NULL) return false;
     wider.mask = (uint32_t)entries - 1;
     for (size_t i = 0; i < old; i++) {
@@ -74,7 +75,7 @@ grow_entries(struct sdb_string_table *t)
 
         if (e->id != 0) *slot_of(&wider, e->hash, t->bytes + e->off, e->bytes) = *e;
     }
-    free(t->entries);
+    sdb_own_free(t->entries);
     *t = wider;
     return true;
 }
@@ -87,7 +88,7 @@ grow_bytes(struct sdb_string_table *t, size_t need)
 
     while (room < need) room *= 2;
     if (room > UINT32_MAX / 2) return false;
-    more = realloc(t->bytes, room);
+    more = sdb_own_realloc(t->bytes, room);
     if (more == NULL) return false;
     t->bytes = more;
     t->bytes_room = (uint32_t)room;

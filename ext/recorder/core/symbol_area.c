@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/chunk.h"
+#include "core/own_heap.h"
 #include "core/ring_file.h"
 #include "core/string_table.h"
 #include "core/testpoint.h"
@@ -57,12 +58,12 @@ next_generation(struct sdb_symbol_area *a)
 struct sdb_symbol_area *
 sdb_symbol_area_new(void)
 {
-    struct sdb_symbol_area *a = calloc(1, sizeof *a);
+    struct sdb_symbol_area *a = sdb_own_calloc(1, sizeof *a);
 
     if (a == NULL) return NULL;
-    a->pending = malloc(FIRST_ROOM_BYTES);
+    a->pending = sdb_own_alloc(FIRST_ROOM_BYTES);
     if (a->pending == NULL) {
-        free(a);
+        sdb_own_free(a);
         return NULL;
     }
     a->room = FIRST_ROOM_BYTES;
@@ -75,8 +76,8 @@ sdb_symbol_area_free(struct sdb_symbol_area *a)
 {
     if (a == NULL) return;
     sdb_string_table_free(&a->strings);
-    free(a->pending);
-    free(a);
+    sdb_own_free(a->pending);
+    sdb_own_free(a);
 }
 
 void
@@ -134,7 +135,7 @@ make_room(struct sdb_symbol_area *a, size_t bytes)
     if (base + need > sdb_symbol_area_capacity_bytes(a)) return SDB_ERR_FULL;
     while (room < need) room *= 2;
     if (room != a->room) {
-        uint8_t *more = realloc(a->pending, room);
+        uint8_t *more = sdb_own_realloc(a->pending, room);
 
         if (more == NULL) return SDB_ERR_NOMEM;
         a->pending = more;

@@ -6,6 +6,7 @@
 #include <ruby/thread.h>
 #include <stdio.h>
 #include "core/clock.h"
+#include "core/own_heap.h"
 #include "core/safe_read.h"
 #include "sdb_atomic.h"
 #include "vm/gc.h"
@@ -33,18 +34,20 @@ compose_child_text(struct sdb_recorder *rec, const char *parent_ring)
     append_text(rec, "parent_ring=", rec->parent_ring);
 }
 
-/* What the parent's scanner was doing at that moment is unknown, so nothing of it is used: all parts are made anew,
- * the old ones stay where they are as pages shared with the parent. */
+/* What the parent's scanner was doing at that moment is unknown, so nothing of it is used: all parts are made anew. The old
+ * ones are not there: own_heap.h. What others made, under the GVL, is whole, and freed. */
 void
 sdb_recorder_forked(struct sdb_recorder *rec)
 {
+    sdb_own_forget();
+    sdb_thread_table_forked(&rec->threads);
     if (!rec->running) return;
     sdb_gvl_forked();
     sdb_gvl_enable(false);
     sdb_gc_enable_events(false);
     sdb_symbolizer_forked();
     sdb_gc_set_codes(NULL);
-    sdb_gc_unpin_all();
+    sdb_gc_free_pinned();
     bool had_file = __atomic_load_n(&rec->scanner.has_file, __ATOMIC_ACQUIRE);
     if (had_file) {
         compose_child_text(rec, rec->scanner.file.path);

@@ -58,6 +58,7 @@ sdb_recorder_make_parts(struct sdb_recorder *rec, uint64_t now_ns, bool forked)
         return err;
     }
     sdb_spans_recording_begins(forked);
+    sdb_mailbox_figures_begin(config.mailbox);
     sc->every_second = sdb_oom_beacon_second;
     sc->every_second_data = sc;
     sdb_oom_beacon_reset();

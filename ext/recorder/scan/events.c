@@ -11,6 +11,7 @@
 #include <string.h>
 #include "core/event_queue.h"
 #include "core/open_spans.h"
+#include "core/own_heap.h"
 #include "sdb_atomic.h"
 #include "scan/event_records.h"
 #include "scan/scanner.h"
@@ -70,12 +71,12 @@ sdb_events_push(struct sdb_thread_table *threads, struct sdb_slot *slot, enum sd
 struct sdb_events *
 sdb_events_new(void)
 {
-    struct sdb_events *e = calloc(1, sizeof *e);
+    struct sdb_events *e = sdb_own_calloc(1, sizeof *e);
     if (!e) return NULL;
     e->chunk = UINT64_MAX;
     e->open = sdb_open_spans_new();
     if (e->open) return e;
-    free(e);
+    sdb_own_free(e);
     return NULL;
 }
 
@@ -83,11 +84,11 @@ void
 sdb_events_free(struct sdb_events *e)
 {
     if (!e) return;
-    for (uint32_t i = 0; i < e->late_count; i++) free(e->late[i].payload);
-    for (uint32_t i = 0; i < e->work_room; i++) free(e->work[i].tags);
-    free(e->work);
+    for (uint32_t i = 0; i < e->late_count; i++) sdb_own_free(e->late[i].payload);
+    for (uint32_t i = 0; i < e->work_room; i++) sdb_own_free(e->work[i].tags);
+    sdb_own_free(e->work);
     sdb_open_spans_free(e->open);
-    free(e);
+    sdb_own_free(e);
 }
 
 size_t
@@ -103,7 +104,7 @@ work_of(struct sdb_events *e, const struct sdb_slot *slot)
     uint64_t index = slot->index, serial = sdb_load_relaxed(&slot->serial);
     if (index >= e->work_room) {
         uint32_t room = (uint32_t)(index / SDB_SEGMENT_SLOTS + 1) * SDB_SEGMENT_SLOTS;
-        struct work *more = realloc(e->work, room * sizeof *more);
+        struct work *more = sdb_own_realloc(e->work, room * sizeof *more);
         if (!more) return NULL;
         memset(more + e->work_room, 0, (room - e->work_room) * sizeof *more);
         e->work = more;
@@ -193,7 +194,7 @@ take_end(struct sdb_scanner *sc, struct work *w, const struct sdb_event *event)
     if (end_span(sc, event->at_ns, event->payload, event->bytes) || e->late_count == LATE_MAX)
         return;
     struct late_end *late = &e->late[e->late_count]; /* ended by another thread than began it */
-    late->payload = malloc(event->bytes);
+    late->payload = sdb_own_alloc(event->bytes);
     if (!late->payload) return;
     memcpy(late->payload, event->payload, event->bytes);
     late->bytes = event->bytes;
@@ -213,7 +214,7 @@ take_tags(struct sdb_scanner *sc, struct sdb_slot *slot, struct work *w,
     w->tags_bytes = 0;
     if (!tags.tag_count) return;
     if (w->tags_room < event->bytes) {
-        uint8_t *bigger = realloc(w->tags, event->bytes);
+        uint8_t *bigger = sdb_own_realloc(w->tags, event->bytes);
         if (!bigger) return;
         w->tags = bigger;
         w->tags_room = event->bytes;
@@ -279,7 +280,7 @@ sdb_events_retire(struct sdb_scanner *sc, struct sdb_slot *slot)
     struct sdb_events *e = sc->events;
     if (slot->index >= e->work_room) return;
     struct work *w = &e->work[slot->index];
-    free(w->tags);
+    sdb_own_free(w->tags);
     *w = (struct work){0};
 }
 
@@ -338,7 +339,7 @@ sdb_events_tick(struct sdb_scanner *sc)
             sc->tick - late->tick < LATE_TICKS) {
             e->late[kept++] = *late;
         } else {
-            free(late->payload);
+            sdb_own_free(late->payload);
         }
     }
     e->late_count = kept;

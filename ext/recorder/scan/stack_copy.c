@@ -5,6 +5,7 @@
 #include "scan/stack_copy.h"
 
 #include <stdlib.h>
+#include "core/own_heap.h"
 #include "core/safe_read.h"
 
 int
@@ -51,7 +52,7 @@ static bool
 grow_copy(uint8_t **copy, size_t *capacity, size_t bytes)
 {
     if (bytes <= *capacity) return true;
-    uint8_t *bigger = realloc(*copy, bytes + bytes / 2);
+    uint8_t *bigger = sdb_own_realloc(*copy, bytes + bytes / 2);
     if (!bigger) return false;
     *copy = bigger;
     *capacity = bytes + bytes / 2;

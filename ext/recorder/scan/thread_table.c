@@ -257,3 +257,13 @@ sdb_thread_table_reset(struct sdb_thread_table *t)
     sdb_store_relaxed(&t->claim_hint, 0);
     sdb_store_relaxed(&t->parked, 0);
 }
+
+void
+sdb_thread_table_forked(struct sdb_thread_table *t)
+{
+    uint64_t used = sdb_load_acquire(&t->live.segments_used);
+    for (uint32_t i = 0; i < used * SDB_SEGMENT_SLOTS; i++) {
+        struct sdb_slot *slot = sdb_thread_slot(t, i);
+        if (slot) slot->scan = 0;
+    }
+}

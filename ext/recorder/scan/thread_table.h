@@ -76,5 +76,7 @@ sdb_thread_slot(const struct sdb_thread_table *t, uint32_t index)
 /* Makes every slot free; for the start of a recording and for a forked child, when no other thread uses
  * the table. Segments and the scanner's buffers stay. */
 void sdb_thread_table_reset(struct sdb_thread_table *t);
+/* In a forked child: the scanner's buffers did not come along (core/own_heap.h). */
+void sdb_thread_table_forked(struct sdb_thread_table *t);
 
 #endif

@@ -7,6 +7,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include "core/own_heap.h"
 #include "sdb_atomic.h"
 #include "scan/scanner.h"
 
@@ -17,7 +18,7 @@ scan_of(struct sdb_scanner *sc, struct sdb_slot *slot)
 {
     struct sdb_scan *scan = (struct sdb_scan *)(uintptr_t)slot->scan;
     if (!scan) {
-        scan = calloc(1, sizeof *scan);
+        scan = sdb_own_calloc(1, sizeof *scan);
         if (!scan) return NULL;
         slot->scan = (uint64_t)(uintptr_t)scan;
     }
@@ -182,7 +183,7 @@ retire(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan, uin
     scan->depth = 0;
     scan->serial = 0;
     if (scan->capacity > 512) { /* one deep recursion must not cost memory for ever */
-        free(scan->frames);
+        sdb_own_free(scan->frames);
         scan->frames = NULL;
         scan->capacity = 0;
     }

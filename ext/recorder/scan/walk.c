@@ -9,6 +9,7 @@
 #include "scan/walk.h"
 
 #include <stdlib.h>
+#include "core/own_heap.h"
 #include "core/testpoint.h"
 #include "ring_format.h"
 #include "sdb_atomic.h"
@@ -21,14 +22,14 @@ enum { VALUE_SLACK = 1024 };
 struct sdb_walker *
 sdb_walker_new(const struct sdb_walker_config *config)
 {
-    struct sdb_walker *w = calloc(1, sizeof *w);
+    struct sdb_walker *w = sdb_own_calloc(1, sizeof *w);
     if (!w) return NULL;
     w->config = *config;
     w->random = config->host->monotonic_ns() | 1;
     w->raw_capacity = 512;
-    w->raw = malloc(w->raw_capacity * sizeof *w->raw);
+    w->raw = sdb_own_alloc(w->raw_capacity * sizeof *w->raw);
     if (!w->raw) {
-        free(w);
+        sdb_own_free(w);
         return NULL;
     }
     return w;
@@ -38,10 +39,10 @@ void
 sdb_walker_free(struct sdb_walker *w)
 {
     if (!w) return;
-    free(w->raw);
-    free(w->copy);
-    free(w->values);
-    free(w);
+    sdb_own_free(w->raw);
+    sdb_own_free(w->copy);
+    sdb_own_free(w->values);
+    sdb_own_free(w);
 }
 
 const struct sdb_walk_counters *
@@ -62,7 +63,7 @@ grow_raw(struct sdb_walker *w, uint32_t n)
     if (n <= w->raw_capacity) return true;
     uint32_t capacity = w->raw_capacity;
     while (capacity < n) capacity *= 2;
-    struct sdb_raw_frame *bigger = realloc(w->raw, capacity * sizeof *bigger);
+    struct sdb_raw_frame *bigger = sdb_own_realloc(w->raw, capacity * sizeof *bigger);
     if (!bigger) return false;
     w->raw = bigger;
     w->raw_capacity = capacity;
@@ -75,7 +76,7 @@ grow_scan(struct sdb_scan *scan, uint32_t depth)
     if (depth <= scan->capacity) return true;
     uint32_t capacity = scan->capacity ? scan->capacity : 32;
     while (capacity < depth) capacity += capacity / 2;
-    struct sdb_frame *bigger = realloc(scan->frames, capacity * sizeof *bigger);
+    struct sdb_frame *bigger = sdb_own_realloc(scan->frames, capacity * sizeof *bigger);
     if (!bigger) return false;
     scan->frames = bigger;
     scan->capacity = capacity;

@@ -13,7 +13,8 @@
 enum { PERIOD_MIN_NS = 50000 };
 
 struct pin {
-    VALUE iseq, ment; /* 0, 0: free */
+    VALUE iseq, ment;        /* 0, 0: free, or a code that failed its proof */
+    struct sdb_named *named; /* borrowed from the code table; NULL: free */
     uint32_t next_free;
 };
 
@@ -123,7 +124,7 @@ sdb_gc_epoch(void)
 }
 
 uint32_t
-sdb_gc_pin(VALUE iseq, VALUE ment)
+sdb_gc_pin(VALUE iseq, VALUE ment, struct sdb_named *named)
 {
     uint32_t i = gc.free_pin;
     if (i != UINT32_MAX) {
@@ -139,7 +140,7 @@ sdb_gc_pin(VALUE iseq, VALUE ment)
         }
         i = gc.pin_count++;
     }
-    gc.pins[i] = (struct pin){.iseq = iseq, .ment = ment, .next_free = UINT32_MAX};
+    gc.pins[i] = (struct pin){iseq, ment, named, UINT32_MAX};
     if (iseq) RB_OBJ_WRITTEN(gc.pins_object, Qundef, iseq);
     if (ment) RB_OBJ_WRITTEN(gc.pins_object, Qundef, ment);
     return i;
@@ -158,6 +159,13 @@ sdb_gc_unpin_all(void)
 {
     gc.pin_count = 0;
     gc.free_pin = UINT32_MAX;
+}
+
+void
+sdb_gc_free_pinned(void)
+{
+    for (uint32_t i = 0; i < gc.pin_count; i++) free(gc.pins[i].named);
+    sdb_gc_unpin_all();
 }
 
 /* Runs on: the thread that does the GC; no alloc, no raise. */

@@ -23,11 +23,14 @@ void sdb_gc_set_codes(struct sdb_code_table *codes);
 /* Marks one more Thread for ever: the symbolizer. Qnil none. Runs on: GVL. */
 void sdb_gc_set_symbolizer(VALUE thread);
 
-/* Pins (iseq, ment). Returns the pin, UINT32_MAX when out of memory. Runs on: symbolizer, GVL; no GC can run
+/* Pins (iseq, ment), whose name is `named`. Returns the pin, UINT32_MAX when out of memory. Runs on: symbolizer, GVL; no GC can run
  * between this and young_named. */
-uint32_t sdb_gc_pin(VALUE iseq, VALUE ment);
+uint32_t sdb_gc_pin(VALUE iseq, VALUE ment, struct sdb_named *named);
 void sdb_gc_unpin(uint32_t pin);
 void sdb_gc_unpin_all(void);
+/* The same, and frees their names: in a forked child, where the code table that has them is gone. Runs on: atfork child
+ * handler. */
+void sdb_gc_free_pinned(void);
 
 /* Odd while our objects are being marked. Read by the scanner before and after a walk. */
 const uint64_t *sdb_gc_epoch(void);

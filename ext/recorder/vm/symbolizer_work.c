@@ -62,7 +62,7 @@ name_one(void)
         iseq = (VALUE)work.current.iseq;
         ment = (VALUE)(work.current.ment & ~(uint64_t)SDB_CODE_BMETHOD);
     }
-    work.made->pin = sdb_gc_pin(iseq, ment);
+    work.made->pin = sdb_gc_pin(iseq, ment, work.made);
     if (work.made->pin == UINT32_MAX) {
         free(work.made);
         return false;
