@@ -53,7 +53,8 @@ class CLITextTest < Minitest::Test
 
   def test_colour_needs_a_terminal_and_no_no_color
     terminal = CLIHelper::FakeTerminal.new(80)
-    assert_equal "\e[1;31mx\e[0m", Sdb::CLI::Terminal.new(terminal, env: {}).paint("x", :bold, :red)
+    Sdb::CLI::Output.wrap(terminal).puts(Sdb::CLI::Terminal.new(terminal, env: {}).paint("x", :bold, :red))
+    assert_equal "\e[1;31mx\e[0m\n", terminal.string
     assert_equal "x", Sdb::CLI::Terminal.new(terminal, env: { "NO_COLOR" => "1" }).paint("x", :bold)
     assert_equal "x", Sdb::CLI::Terminal.new(terminal, env: { "TERM" => "dumb" }).paint("x", :bold)
     assert_equal "x", Sdb::CLI::Terminal.new(StringIO.new, env: {}).paint("x", :bold)

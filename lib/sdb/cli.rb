@@ -3,6 +3,7 @@
 require_relative "errors"
 require_relative "version"
 require_relative "cli/nearest"
+require_relative "cli/output"
 
 module Sdb
   # `sdb COMMAND`: finds the command's class and gives it the arguments.
@@ -61,6 +62,8 @@ module Sdb
       # @return [Integer] exit status: 0 answered, 1 could not, 2 wrong usage
       #: (Array[String], ?out: IO, ?err: IO) -> Integer
       def run(argv, out: $stdout, err: $stderr)
+        out = Output.wrap(out)
+        err = Output.wrap(err)
         name, *rest = argv
         case name
         when nil, "--help", "-h" then overview(out)
@@ -110,7 +113,7 @@ module Sdb
 
       def unknown(name, err)
         kind = name.start_with?("-") ? "option" : "command"
-        err.puts "sdb: there is no #{kind} #{name.dump[1..-2]}.#{Nearest.hint(name, commands.map(&:name))}"
+        err.puts "sdb: there is no #{kind} #{name}.#{Nearest.hint(name, commands.map(&:name))}"
         err.puts "`sdb --help` lists what there is."
         2
       end

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "error.h"
+#include "log/template_names.h"
 
 enum { WINDOW_BYTES = 256 << 10 }; /* holds any block */
 
@@ -74,6 +75,8 @@ code_parse(struct sdb_symbols *s, struct sdb_symbol_place *place, struct sdb_cur
     if (sdb_cursor_left(&c)) code.method_entry = sdb_take_varint(&c);
     code.path = string_of(place, path);
     code.class_name = string_of(place, class_name);
+    uint8_t buffer[SDB_TEMPLATE_NAME_MAX];
+    name = sdb_template_name(name, code.path, buffer);
     code.name = (struct sdb_bytes){sdb_arena_copy(&s->arena, name.at, name.n), name.n};
     code.runs = (struct sdb_bytes){sdb_arena_copy(&s->arena, runs.at, runs.n), runs.n};
     if (!code.name.at || !code.runs.at) return SDB_ERR_NOMEM;

@@ -5,6 +5,7 @@ require_relative "command"
 require_relative "filters"
 require_relative "losses"
 require_relative "progress"
+require_relative "../shared/paths"
 
 module Sdb
   module CLI
@@ -43,6 +44,7 @@ module Sdb
           Sdb.open(*paths, pid: filters.pid, window: window).tap(&:rings)
         end
         profile.warnings.each { |line| warn(line) }
+        @paths = Paths.of(profile.rings)
         yield profile
       end
 
@@ -61,7 +63,7 @@ module Sdb
 
         page = StringIO.new(String.new(encoding: Encoding::UTF_8))
         Progress.new(err).during("drawing") { yield page }
-        return out.write(page.string) if path == "-"
+        return out.raw(page.string) if path == "-"
 
         File.write(path, page.string)
         json? ? print_json({ schema: 1, path: File.expand_path(path), bytes: page.string.bytesize }) : out.puts(path)
@@ -70,14 +72,17 @@ module Sdb
       # The stack chart of one request.
       def draw_request(profile, request, path, title)
         require_relative "../report/stack_chart"
-        title ||= [Text.clean(request.name), Text.clean(request.id)].reject(&:empty?).join(" ")
+        title ||= [request.name, request.id].reject(&:empty?).join(" ")
         roots = profile.rings.filter_map { |ring| ring.text["app_root"] }.uniq
         save_page(path) { |page| Report::StackChart.render(request, page, title: title, roots: roots) }
       end
 
-      # A heading for text answers: "wall 54.0 s   6 threads   54,000 samples   of shop, pid 4242".
+      # A heading for text answers: "wall 54.0 s   6 threads   54,000 samples   of shop, pid 4242", and which part of the
+      # logs it is about.
       def heading(profile, *parts)
         out.puts terminal.paint(terminal.fit([*parts.compact, whose(profile)].join("   ")), :bold)
+        part = filters.words
+        out.puts terminal.fit("only: #{part.join("   ")}") unless part.empty?
         lost = Losses.words(profile.lost)
         out.puts terminal.paint(terminal.fit("lost: #{lost}"), Losses.doubtful?(profile) ? :yellow : :dim) if lost
       end
@@ -100,7 +105,7 @@ module Sdb
       # Who held the GVL, most first: [ns, "UsersController#index, thread x: 12 ms in Foo#bar  /app/foo.rb:3"]
       def holders(blames)
         rows = Array(blames).group_by { |blame| [blame.span_name, blame.thread] }.map do |(span, thread), list|
-          who = [span, thread && "thread #{thread}"].compact.map { |text| Text.clean(text) }.join(", ")
+          who = [span, thread && "thread #{thread}"].compact.join(", ")
           total = list.sum(&:ns)
           [total, "#{who.empty? ? "an unknown thread" : who}#{mostly(list.max_by(&:ns), total)}"]
         end
@@ -115,7 +120,12 @@ module Sdb
 
       # A function as the last cell of a row: what is too long loses the begin of its path first.
       def place_cell(function)
-        [Text.clean(function.name), Text.place(function.path, function.line)]
+        [function.name, place(function.path, function.line)]
+      end
+
+      # "app/models/user.rb:12"
+      def place(path, line)
+        Text.place(@paths.short(path), line)
       end
 
       def limit_option(parser, what, default)

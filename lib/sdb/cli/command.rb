@@ -5,6 +5,7 @@ require "optparse"
 require_relative "../errors"
 require_relative "../shared/text"
 require_relative "nearest"
+require_relative "output"
 require_relative "table"
 require_relative "terminal"
 
@@ -37,9 +38,9 @@ module Sdb
       end
 
       def initialize(out:, err:)
-        @out = out
-        @err = err
-        @terminal = Terminal.new(out)
+        @out = Output.wrap(out)
+        @err = Output.wrap(err)
+        @terminal = Terminal.new(@out)
         @json = false
       end
 
@@ -91,11 +92,11 @@ module Sdb
 
       def print_json(document)
         document = document.to_h unless document.is_a?(Hash)
-        out.puts JSON.generate(utf8(document))
+        out.raw "#{JSON.generate(utf8(document))}\n"
       end
 
       def warn(text)
-        err.puts "sdb #{self.class.command_name}: #{Text.clean(text)}"
+        err.puts "sdb #{self.class.command_name}: #{text}"
       end
 
       # --------------------------------------------------------------------------------------------------
@@ -129,10 +130,10 @@ module Sdb
       def show_help
         out.puts self.class.summary.sub(/\A./, &:upcase) + "."
         out.puts
-        out.puts parser.help
+        out.text parser.help
         if self.class.details
           out.puts
-          out.puts self.class.details
+          out.text self.class.details
         end
         0
       end
@@ -152,7 +153,7 @@ module Sdb
       def complain(error, more = nil)
         # "No such file or directory @ rb_sysopen - x.html" -> "x.html: No such file or directory"
         message = error.message.dup.force_encoding(Encoding::UTF_8).scrub.sub(/\A(.*?) @ \w+ - (.*)\z/m, '\2: \1')
-        err.puts "sdb #{self.class.command_name}: #{Text.clean(message)}"
+        err.puts "sdb #{self.class.command_name}: #{message}"
         err.puts more if more
       end
 

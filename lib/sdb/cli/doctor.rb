@@ -40,7 +40,7 @@ module Sdb
 
       def show(facts)
         facts.each do |name, value|
-          out.puts "#{name.to_s.ljust(10)} #{Text.clean(value)}" unless %i[ok checks layout].include?(name)
+          out.puts "#{name.to_s.ljust(10)} #{value}" unless %i[ok checks layout].include?(name)
         end
         Array(facts[:checks]).each { |check| show_check(check) }
         show_layout(facts[:layout]) if facts[:layout] && !facts[:layout].empty?
@@ -51,8 +51,8 @@ module Sdb
 
       def show_check(check)
         mark, style = { true => ["ok", :green], false => ["NO", :red], nil => ["--", :yellow] }.fetch(check[:ok])
-        out.puts "#{terminal.paint(mark, style)}  #{Text.clean(check[:name])}: #{Text.clean(check[:detail])}"
-        out.puts "      #{terminal.paint("fix:", :bold)} #{Text.clean(check[:fix])}" if check[:fix]
+        out.puts "#{terminal.paint(mark, style)}  #{check[:name]}: #{check[:detail]}"
+        out.puts "      #{terminal.paint("fix:", :bold)} #{check[:fix]}" if check[:fix]
       end
 
       # Where this Ruby keeps what the scanner reads: known for the version, and measured in this process.

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../errors"
+require_relative "../shared/filter_words"
 require_relative "../shared/units"
 require_relative "nearest"
 
@@ -31,6 +32,10 @@ module Sdb
       # Keywords for the questions of Sdb::Profile.
       #: () -> Hash[Symbol, untyped]
       def to_h = @values.dup
+
+      # Which part of the logs, as every answer says it in its heading.
+      #: () -> Array[String]
+      def words = FilterWords.of(@pid ? { pid: @pid.to_s, **@values } : @values)
 
       def define(parser)
         parser.separator ""

@@ -42,7 +42,7 @@ module Sdb
       end
 
       def title(profile)
-        names = profile.rings.map { |ring| Text.clean(ring.text["service"] || "pid #{ring.pid}") }.uniq
+        names = profile.rings.map { |ring| ring.text["service"] || "pid #{ring.pid}" }.uniq
         "#{names.first(3).join(", ")}#{" ..." if names.size > 3}: #{filters.metric}"
       end
     end

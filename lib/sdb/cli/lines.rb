@@ -35,13 +35,13 @@ module Sdb
       end
 
       def show(profile, answer)
-        heading(profile, Text.clean(answer.path), "#{filters.metric} #{Text.duration(answer.lines.sum(&:self_ns))} in its lines")
+        heading(profile, @paths.short(answer.path), "#{filters.metric} #{Text.duration(answer.lines.sum(&:self_ns))} in its lines")
         out.puts
         source = source_of(answer.path)
         table = Table.new(terminal, [["self", :right], ["total", :right], ["line", :right], ["", :left]])
         answer.lines.each do |line|
           number, text = line.line.zero? ? ["?", ""] : [line.line, source[line.line - 1].to_s]
-          table.row Text.duration(line.self_ns), Text.duration(line.total_ns), number, Text.clean(text.chomp.gsub("\t", "  "))
+          table.row Text.duration(line.self_ns), Text.duration(line.total_ns), number, text.chomp.gsub("\t", "  ")
         end
         table.print(out)
       end

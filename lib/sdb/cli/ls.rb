@@ -22,7 +22,7 @@ module Sdb
         rings.each do |ring|
           entry = ring.entry
           table.row entry.pid, entry.state, Text.program(ring)[0, 24],
-                    Text.clock(entry.start), Text.duration(entry.retained_ns), ["", Text.clean(entry.path)],
+                    Text.clock(entry.start), Text.duration(entry.retained_ns), ["", entry.path],
                     styles: { 1 => state_color(entry.state) }
         end
         table.print(out)

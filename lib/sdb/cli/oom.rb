@@ -44,12 +44,12 @@ module Sdb
                                      ["file", :left]])
         deaths.each do |death|
           row = death.entry
-          table.row Text.clock(row.at), row.cause, Text.clean(row.service.to_s), row.pid,
+          table.row Text.clock(row.at), row.cause, row.service.to_s, row.pid,
                     if death.dump
                       row.complete ? "yes" : "no"
                     else
                       "ring only"
-                    end, Text.clean(row.path),
+                    end, row.path,
                     styles: { 1 => row.cause == "oom" ? :red : :yellow }
         end
         table.print(out)

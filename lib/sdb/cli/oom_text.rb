@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../oom/sentences"
+require_relative "../shared/paths"
 require_relative "../shared/text"
 require_relative "table"
 
@@ -19,6 +20,7 @@ module Sdb
       #: (Sdb::Oom::Death) -> void
       def print(death)
         @death = death
+        @paths = Paths.of([death.ring].compact)
         how
         memory
         spans
@@ -31,8 +33,8 @@ module Sdb
 
       def how
         first, *rest = Sdb::Oom::Sentences.of(death)
-        @out.puts @terminal.paint(Text.clean(first), :bold)
-        rest.each { |line| @out.puts "  #{Text.clean(line)}" }
+        @out.puts @terminal.paint(first, :bold)
+        rest.each { |line| @out.puts "  #{line}" }
       end
 
       def heading(text)
@@ -68,7 +70,7 @@ module Sdb
 
         table = Table.new(@terminal, [["for", :right], ["kind", :left], ["id", :left], ["thread", :right], ["what", :left]])
         open.each do |span|
-          table.row Text.duration(span.wall_ns), span.kind, Text.clean(span.id.to_s), span.tid, Text.clean(span.name.to_s)
+          table.row Text.duration(span.wall_ns), span.kind, span.id.to_s, span.tid, span.name.to_s
         end
         table.print(@out)
       end
@@ -84,15 +86,15 @@ module Sdb
 
       def head(thread)
         since = thread.since_ns && [death.end_ns - thread.since_ns, 0].max
-        ["thread #{thread.tid}", thread.name && Text.clean(thread.name), thread.state, since && "for #{Text.duration(since)}",
-         thread.span && "in #{Text.clean(thread.span)}"].compact.join("  ")
+        ["thread #{thread.tid}", thread.name, thread.state, since && "for #{Text.duration(since)}",
+         thread.span && "in #{thread.span}"].compact.join("  ")
       end
 
       # Newest first, as in a backtrace.
       def frames(frames)
         @out.puts "      (no Ruby frames)" if frames.empty?
         frames.last(@depth).reverse_each do |frame|
-          @out.puts @terminal.fit_place("      #{Text.clean(frame.name)}", Text.place(frame.path, frame.line))
+          @out.puts @terminal.fit_place("      #{frame.name}", Text.place(@paths.short(frame.path), frame.line))
         end
         left = frames.size - @depth
         @out.puts @terminal.paint("      #{@terminal.draw(:ellipsis)} #{left} more (--depth #{frames.size})", :dim) if left.positive?

@@ -24,7 +24,7 @@ module Sdb
           loop do
             shown = true
             seconds = Process.clock_gettime(Process::CLOCK_MONOTONIC) - start
-            @err.print "\r#{@terminal.fit("sdb: #{text} #{@terminal.draw(:ellipsis)} #{seconds.round} s")}\e[K"
+            @err.raw "\r#{@terminal.fit("sdb: #{text} #{@terminal.draw(:ellipsis)} #{seconds.round} s")}\e[K"
             sleep 0.25
           end
         end
@@ -32,7 +32,7 @@ module Sdb
           yield
         ensure
           ticker.kill.join
-          @err.print "\r\e[K" if shown
+          @err.raw "\r\e[K" if shown
         end
       end
     end

@@ -56,7 +56,7 @@ module Sdb
                  else
                    (request.status.is_a?(Integer) ? "status #{request.status}" : request.status)
                  end
-        heading(profile, Text.clean(request.name), Text.clean(request.id), ending, Text.clock(request.start))
+        heading(profile, request.name, request.id, ending, Text.clock(request.start))
         out.puts terminal.fit("#{request.kind}, pid #{request.pid} thread #{request.tid}#{tags(request.tags)}")
         out.puts
         out.puts sums(profile, request)
@@ -66,7 +66,7 @@ module Sdb
       end
 
       def tags(tags)
-        tags.to_h.map { |key, value| "  #{Text.clean(key)}=#{Text.clean(value)}" }.join
+        tags.to_h.map { |key, value| "  #{key}=#{value}" }.join
       end
 
       def sums(profile, request)
@@ -90,7 +90,7 @@ module Sdb
         kept.each do |call, folded|
           lead = "  " * indents[call]
           table.row Text.duration(waterfall.offset_ns(call)), Text.duration(call.duration_ns),
-                    waterfall.bar(call, terminal).rstrip.ljust(width), ["#{lead}#{Text.clean(call.name)}", Text.place(call.path, call.line)]
+                    waterfall.bar(call, terminal).rstrip.ljust(width), ["#{lead}#{call.name}", place(call.path, call.line)]
           table.row "", "", " " * width, "#{lead}#{terminal.draw(:ellipsis)} #{Text.plural(folded, "call")} on the way", styles: { 3 => :dim } if folded.positive?
         end
         table.print(out)
@@ -118,7 +118,7 @@ module Sdb
           frame = run.frames.last
           holder = run.holder ? "  < #{holder_text(run.holder)}" : ""
           table.row Text.duration(run.at_ns - request.start_ns), Text.duration(run.ns), run.state,
-                    "#{frame ? "#{Text.clean(frame.name)}  #{Text.place(frame.path, frame.line)}".rstrip : "-"}#{holder}",
+                    "#{frame ? "#{frame.name}  #{place(frame.path, frame.line)}".rstrip : "-"}#{holder}",
                     styles: { 2 => state_style(run.state) }
         end
         table.print(out)
@@ -137,7 +137,7 @@ module Sdb
       def holder_text(holder)
         frame = holder.frames.last
         [holder.span_name, holder.thread && "thread #{holder.thread}",
-         frame && "#{frame.name} #{Text.place(frame.path, frame.line)}".rstrip].compact.map { |t| Text.clean(t) }.join(", ")
+         frame && "#{frame.name} #{place(frame.path, frame.line)}".rstrip].compact.join(", ")
       end
     end
   end

@@ -68,7 +68,7 @@ module Sdb
         return if by_name.size < 2
 
         table = Table.new(terminal, [["worst", :right], ["among these", :right], ["endpoint", :left]])
-        by_name.each { |name, list| table.row Text.duration(list.map(&:wall_ns).max), list.size, Text.clean(name) }
+        by_name.each { |name, list| table.row Text.duration(list.map(&:wall_ns).max), list.size, name }
         table.print(out)
         out.puts
       end
@@ -94,7 +94,7 @@ module Sdb
         when "allocs" then Text.count(span.allocations)
         when "status" then span.open ? "open" : span.status.to_s
         when "start" then terminal.width.to_i.between?(1, 119) ? Text.clock(span.start).split.last : Text.clock(span.start)
-        when "id", "name" then Text.clean(span.public_send(name))
+        when "id", "name" then span.public_send(name).to_s
         when "gvl_wait" then unknown && span.gvl_wait_ns.to_i.zero? ? "-" : Text.duration(span.gvl_wait_ns)
         else Text.duration(span.public_send(:"#{name}_ns"))
         end

@@ -34,6 +34,8 @@ module Sdb
       def show(profile, answer)
         ended = profile.rings.size == 1 && profile.rings.first.state == "dead" ? "   the process is dead" : ""
         out.puts terminal.paint("at #{Text.clock(answer.at)}   #{Text.plural(answer.threads.size, "thread")}#{ended}", :bold)
+        part = filters.words
+        out.puts terminal.fit("only: #{part.join("   ")}") unless part.empty?
         now = rel_times(profile, answer.at)
         answer.threads.each do |thread|
           out.puts
@@ -54,9 +56,9 @@ module Sdb
 
       def head(thread, now)
         since = now[thread.pid] && thread.since_ns ? [now[thread.pid] - thread.since_ns, 0].max : nil
-        parts = ["pid #{thread.pid} thread #{thread.tid}", thread.name && Text.clean(thread.name),
+        parts = ["pid #{thread.pid} thread #{thread.tid}", thread.name,
                  terminal.paint(thread.state, *state_style(thread.state)), since && "for #{Text.duration(since)}",
-                 thread.span && "in #{Text.clean(thread.span)}"]
+                 thread.span && "in #{thread.span}"]
         parts.compact.join("  ")
       end
 
@@ -65,7 +67,7 @@ module Sdb
         out.puts "    (no Ruby frames)" if frames.empty?
         shown = @depth ? frames.last(@depth) : frames
         shown.reverse_each do |frame|
-          out.puts terminal.fit_place("    #{Text.clean(frame.name)}", Text.place(frame.path, frame.line))
+          out.puts terminal.fit_place("    #{frame.name}", place(frame.path, frame.line))
         end
         left = frames.size - shown.size
         out.puts terminal.paint("    #{terminal.draw(:ellipsis)} #{left} more", :dim) if left.positive?

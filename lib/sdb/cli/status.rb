@@ -31,14 +31,14 @@ module Sdb
       def show(ring)
         status = ring.status
         out.puts "#{terminal.paint("pid #{status.pid}", :bold)}  #{terminal.paint(status.state, *state_color(status.state))}" \
-                 "#{": #{Text.clean(status.reason)}" if status.reason}"
+                 "#{": #{status.reason}" if status.reason}"
         facts(ring, status).each { |name, text| out.puts terminal.fit("  #{name.ljust(9)} #{text}") }
-        status.warnings.each { |line| out.puts terminal.paint("  warning   #{Text.clean(line)}", :yellow) }
+        status.warnings.each { |line| out.puts terminal.paint("  warning   #{line}", :yellow) }
       end
 
       def facts(ring, status)
         {
-          "ruby" => Text.clean(status.ruby), "ring" => ring_fact(status), "interval" => interval_fact(status),
+          "ruby" => status.ruby, "ring" => ring_fact(status), "interval" => interval_fact(status),
           "ticks" => ticks_fact(status), "threads" => "#{status.threads[:live]} live, #{status.threads[:seen]} seen",
           "names" => "#{Text.count(status.symbols[:count])}, #{Text.count(status.symbols[:recycled])} recycled",
           "lost" => Losses.words(status.lost) || "nothing", "cost" => cost_fact(ring, status.cost)
@@ -46,7 +46,7 @@ module Sdb
       end
 
       def ring_fact(status)
-        "#{Text.clean(status.ring)}, #{Text.bytes(status.ring_bytes)}, keeps the last #{Text.duration(status.retained_ns)}"
+        "#{status.ring}, #{Text.bytes(status.ring_bytes)}, keeps the last #{Text.duration(status.retained_ns)}"
       end
 
       def interval_fact(status)

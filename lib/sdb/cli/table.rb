@@ -16,7 +16,7 @@ module Sdb
 
       # styles: { column index => style }
       def row(*cells, styles: {})
-        @rows << [cells.map { |cell| cell.is_a?(Array) ? cell : cell.to_s }, styles]
+        @rows << [cells.map { |cell| cell.is_a?(Array) ? cell.map { |part| Text.clean(part) } : Text.clean(cell) }, styles]
         self
       end
 

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "output"
+
 module Sdb
   module CLI
     # What the place that output goes to can do: colour, width, line-drawing characters. Anything but a terminal
@@ -43,7 +45,7 @@ module Sdb
 
       #: (String, *Symbol) -> String
       def paint(text, *styles)
-        color? && !styles.empty? ? "\e[#{styles.map { |s| CODES.fetch(s) }.join(";")}m#{text}\e[0m" : text
+        color? && !styles.empty? ? Output.painted(text, CODES.fetch_values(*styles)) : text
       end
 
       # A line-drawing or shading character, in ASCII where the locale knows no other.

@@ -57,7 +57,7 @@ module Sdb
           end
         end
         styles = columns.each_index.to_h { |i| [i, STYLES[columns[i]]] }.compact
-        table.row(*cells, "#{Text.clean(thread.name || "-")}#{" *" if thread.states == "inferred"}", styles: styles)
+        table.row(*cells, "#{thread.name || "-"}#{" *" if thread.states == "inferred"}", styles: styles)
       end
 
       # In order of birth, or by the metric asked for.

@@ -67,14 +67,15 @@ module Sdb
 
       # Everything at once, so that the screen does not flicker.
       def draw(profile, functions, threads, every)
-        screen = StringIO.new
+        shown = StringIO.new
+        screen = Output.wrap(shown)
         rows = [terminal.height - [threads.threads.size, 8].min - 7, 5].max
         head(screen, profile, every)
         thread_table(threads.threads).print(screen)
         screen.puts
         function_table(functions, @limit ? limit_for(functions.functions.size, rows) : rows).print(screen)
-        out.print "\e[H\e[J" if terminal.tty?
-        out.print screen.string
+        out.raw "\e[H\e[J" if terminal.tty?
+        out.raw shown.string
         out.flush
       end
 
@@ -96,7 +97,7 @@ module Sdb
           shares = [t.running_ns, t.gvl_wait_ns, t.blocked_ns, t.gc_ns, t.cpu_ns].map { |ns| Text.percent(ns.to_i, whole) }
           styles = { 1 => :green, 2 => :red, 3 => :blue, 4 => :magenta }
           styles = styles.transform_keys(&:succ) if several
-          table.row(*(t.pid if several), t.tid, *shares, Text.clean(t.name || "-"), styles: styles)
+          table.row(*(t.pid if several), t.tid, *shares, t.name || "-", styles: styles)
         end
         table
       end

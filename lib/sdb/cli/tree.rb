@@ -91,7 +91,7 @@ module Sdb
       def print_node(node, prefix)
         numbers = format("%8s %6s %10s  ", Text.duration(node.total_ns), Text.percent(node.total_ns, @total),
                          node.self_ns.zero? ? "" : Text.duration(node.self_ns))
-        out.puts terminal.fit_place("#{numbers}#{prefix}#{Text.clean(node.name)}", Text.place(node.path, node.line))
+        out.puts terminal.fit_place("#{numbers}#{prefix}#{node.name}", place(node.path, node.line))
       end
     end
   end

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "../shared/text"
+
 module Sdb
   module Export
     # Collapsed stacks: one line a distinct stack with its time in microseconds. What flamegraph.pl, speedscope,
@@ -16,7 +18,7 @@ module Sdb
 
       #: (Profile, IO, metric: Symbol, filters: Hash, ?lines: bool) -> void
       def write(profile, io, metric:, filters:, lines: false)
-        io.write(profile.collapsed(metric: metric, lines: lines, **filters))
+        io.write(profile.collapsed(metric: metric, lines: lines, **filters).gsub(/[^\n]+/) { |line| Text.clean(line) })
       end
     end
   end

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../shared/filter_words"
 require_relative "flame_data"
 require_relative "page"
 require_relative "payload"
@@ -27,6 +28,7 @@ module Sdb
         first = filters.slice(:focus, :hide, :only_app)
         data = profile.is_a?(FlameData) ? profile : ProfileColumns.new(profile, **filters.except(*first.keys)).data
         document = data.document.merge(title: Page.clean(title), initial: initial(metric, **first))
+        document[:facts] = document[:facts].merge(filters: FilterWords.of(filters.except(*first.keys)))
         Page.write(io, title: title, body: "flamegraph.html", styles: styles, scripts: SCRIPTS,
                        payload: Payload.encode(document, data.columns))
       end

@@ -3,6 +3,7 @@
 require "cgi/escape"
 require "stringio"
 require_relative "../oom/sentences"
+require_relative "../shared/paths"
 require_relative "../shared/text"
 require_relative "flamegraph"
 
@@ -65,8 +66,9 @@ module Sdb
       end
 
       def threads(death)
+        paths = Paths.of([death.ring].compact)
         death.threads.map do |thread|
-          frames = thread.frames.last(DEPTH).reverse.map { |f| "#{f.name}  #{Text.place(f.path, f.line)}".rstrip }
+          frames = thread.frames.last(DEPTH).reverse.map { |f| "#{f.name}  #{Text.place(paths.short(f.path), f.line)}".rstrip }
           "<h3>#{escape("thread #{thread.tid} #{thread.name} #{thread.state} #{thread.span && "in #{thread.span}"}")}</h3>\n" \
             "<pre>#{escape(frames.join("\n"))}</pre>\n"
         end.join

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../shared/categories"
+require_relative "../shared/paths"
 require_relative "facts"
 require_relative "flame_data"
 
@@ -60,12 +61,13 @@ module Sdb
 
       def functions(used)
         categories = Categories.new(@profile.rings.map { |ring| ring.text["app_root"] })
+        paths = Paths.of(@profile.rings)
         @strings = {}
         string = ->(text) { @strings[text] ||= @strings.size }
         rows = used.map { |function| @words[:functions][function] }
         {
           name: rows.map { |name, _, _| string.call(name.to_s) },
-          path: rows.map { |_, path, _| string.call(path) unless path.nil? || path.empty? },
+          path: rows.map { |_, path, _| string.call(paths.short(path)) unless path.nil? || path.empty? },
           line: rows.map { |_, _, line| line.to_i },
           category: rows.map { |name, path, _| categories.of(name.to_s, path) }
         }

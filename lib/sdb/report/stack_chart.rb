@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../shared/categories"
+require_relative "../shared/paths"
 require_relative "flame_data"
 require_relative "page"
 require_relative "payload"
@@ -29,6 +30,7 @@ module Sdb
       def initialize(span, roots)
         @span = plain(span)
         @categories = Categories.new(roots)
+        @paths = Paths.new(roots)
         @strings = {}
         @functions = {}
         @stacks = {}
@@ -111,7 +113,7 @@ module Sdb
         stacks = @stacks.keys
         {
           func_name: functions.map { |name, _| string(name) },
-          func_path: functions.map { |_, path| path ? string(path) + 1 : 0 },
+          func_path: functions.map { |_, path| path ? string(@paths.short(path)) + 1 : 0 },
           func_line: functions.map { 0 },
           func_category: functions.map { |name, path| FlameData::CATEGORIES.index(@categories.of(name, path)) },
           stack_up: stacks.each_with_index.map { |(parent, _, _), i| parent.negative? ? 0 : i - parent },

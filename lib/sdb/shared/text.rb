@@ -3,6 +3,10 @@
 module Sdb
   # Numbers and names as people read them.
   module Text
+    # Control characters, line separators, and marks that turn text around.
+    UNSEEN = /[\p{Cc}\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/
+    private_constant :UNSEEN
+
     module_function
 
     # 1234 -> "1.23 us", 90_000_000_000 -> "1m 30s"
@@ -60,7 +64,7 @@ module Sdb
       text = text.to_s
       text = text.dup.force_encoding(Encoding::UTF_8) unless text.encoding == Encoding::UTF_8
       text = text.scrub("\uFFFD") unless text.valid_encoding?
-      text.gsub(/[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069\u2028\u2029]/) { |c| c.dump[1..-2] }
+      text.match?(UNSEEN) ? text.gsub(UNSEEN) { |c| c.dump[1..-2] } : text
     end
 
     # 1, "thread" -> "1 thread"; 2 -> "2 threads"

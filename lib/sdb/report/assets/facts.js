@@ -10,6 +10,7 @@ sdb.facts = (facts) => {
   if (facts.threads > 0) add(sdb.plural(facts.threads, "thread"));
   if (facts.samples > 0) add(sdb.plural(facts.samples, "sample"));
   if (facts.start) add(String(facts.start).replace("T", " ").replace(/(\.\d+)?Z$/, " UTC"));
+  for (const words of facts.filters || []) add("only " + words);
   sdb.byId("facts").replaceChildren(...list.map((text) => sdb.el("li", {}, text)));
 
   const lost = facts.lost || {};
