@@ -82,6 +82,55 @@ class TestProfileTime < Minitest::Test
     assert_sums_agree p
   end
 
+  def test_time_without_ticks_and_without_cpu_is_unknown_and_no_work
+    p = profile do
+      thread :runs, tid: 1, main: true
+      thread :waits, tid: 2
+      thread :queues, tid: 3
+      at 0, runs: running("main:2 work:12"), waits: blocked("sleep"), queues: gvl_wait("other:22")
+      gap 10..3010 # stopped by a signal: no CPU
+      at 3040, runs: running("main:2 work:13", cpu: 40), waits: running("main:2"), queues: running("other:22")
+      finish 3040
+    end
+    runs, waits, queues = p.threads.threads
+    assert_equal [40 * MS, 3000 * MS, 40 * MS], [runs.running_ns, runs.unknown_ns, runs.cpu_ns]
+    assert_equal [3040 * MS, 0], [waits.blocked_ns, waits.unknown_ns]
+    assert_equal [3040 * MS, 0], [queues.gvl_wait_ns, queues.unknown_ns]
+    assert_equal 3000.0, self_ms(p, thread: "1")["(unknown)"]
+    assert_in_delta 40.0, self_ms(p, thread: "1")["Foo#work"]
+    assert_equal 0, p.functions(metric: :cpu, state: "unknown").total_ns
+    assert_equal 3000 * MS, p.functions(state: "unknown").total_ns
+    assert_sums_agree p
+  end
+
+  def test_cpu_used_in_a_gap_is_work_and_the_rest_unknown
+    p = profile do
+      thread :m, tid: 1, main: true
+      at 0, m: running("main:2 work:12")
+      gap 10..110
+      at 120, m: running("main:2 work:12", cpu: 60)
+      finish 120
+    end
+    thread = p.threads.threads.first
+    assert_equal [60 * MS, 60 * MS, 60 * MS], [thread.running_ns, thread.unknown_ns, thread.cpu_ns]
+    assert_sums_agree p
+  end
+
+  def test_without_gvl_events_a_running_thread_was_not_blocked_in_a_gap
+    p = profile(flags: []) do
+      thread :runs, tid: 1, main: true, inferred: true
+      thread :waits, tid: 2, inferred: true
+      at 0, runs: running("main:2 work:12"), waits: blocked("sleep")
+      gap 10..3010
+      at 3010, runs: blocked("main:2 work:12", age: 3000), waits: blocked("main:2 sleep")
+      finish 3011
+    end
+    runs, waits = p.threads.threads
+    assert_equal [10 * MS, 3000 * MS, 1 * MS], [runs.running_ns, runs.unknown_ns, runs.blocked_ns]
+    assert_equal [3011 * MS, 0], [waits.blocked_ns, waits.unknown_ns]
+    assert_sums_agree p
+  end
+
   def test_a_function_on_another_line_after_a_gap_is_a_common_caller
     p = profile do
       thread :runs, tid: 1, main: true

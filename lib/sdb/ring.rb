@@ -49,6 +49,13 @@ module Sdb
         Native::Log.new(path)
       end
 
+      # Of this machine since it was started; nil where that cannot be told.
+      def this_boot_id
+        [File.read("/proc/sys/kernel/random/boot_id").delete("-").strip].pack("H*")
+      rescue SystemCallError
+        nil
+      end
+
       # Realtime ns as the documents have it.
       #: (Integer) -> String
       def time_text(realtime_ns)
@@ -84,6 +91,16 @@ module Sdb
     def truncated? = @truncated
 
     def dump? = @dump
+
+    # Up to when a process that had parked is known to have stayed as it was, as ring time: now while it lives, when it
+    # was killed if a dump says so, else the last instant known. A parked process writes nothing.
+    #: () -> Integer
+    def parked_until_ns
+      return [@killed_monotonic_ns - start_monotonic_ns, end_ns].max if @killed_monotonic_ns.positive?
+      return end_ns unless state == "parked" && boot_id == Ring.this_boot_id
+
+      [Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond) - start_monotonic_ns, end_ns].max
+    end
 
     # Hash of the tags set on the whole process.
     #: () -> Hash[String, String]
@@ -149,6 +166,7 @@ module Sdb
       @ring_bytes = identity[:file_bytes]
       @truncated = identity[:truncated]
       @dump = identity[:dump]
+      @killed_monotonic_ns = identity[:killed_monotonic_ns]
     end
 
     # For a key twice the first counts.

@@ -37,9 +37,10 @@ module Sdb
     end
 
     #: () -> Hash[Symbol, untyped]
-    def to_h
-      self.class.fields.to_h { |field| [field, Value.plain(public_send(field))] }
-    end
+    def to_h = Value.plain(self)
+
+    # What a value's Hash begins with.
+    def self.head = {}
 
     def ==(other)
       other.class == self.class && other.to_h == to_h
@@ -50,22 +51,34 @@ module Sdb
       to_h.hash
     end
 
-    # Hashes, Arrays and scalars all the way down.
-    def self.plain(value)
-      case value
-      when Value then value.to_h
-      when Array then value.map { |v| plain(v) }
-      else value
+    # Hashes, Arrays and scalars all the way down, without recursion: a call tree is as deep as what was recorded.
+    def self.plain(root)
+      made = [root]
+      todo = [[made, 0]]
+      until todo.empty?
+        into, key = todo.pop
+        into[key] = copy = plain_copy(into[key])
+        copy.each_pair { |field, value| todo << [copy, field] if nested?(value) } if copy.is_a?(Hash)
+        copy.each_index { |i| todo << [copy, i] if nested?(copy[i]) } if copy.is_a?(Array)
       end
+      made.first
     end
+
+    def self.plain_copy(value)
+      return value.dup if value.is_a?(Array)
+      return value unless value.is_a?(Value)
+
+      value.class.fields.each_with_object(value.class.head) { |field, copy| copy[field] = value.public_send(field) }
+    end
+
+    def self.nested?(value) = value.is_a?(Value) || value.is_a?(Array)
+    private_class_method :plain_copy, :nested?
   end
 
   # A whole document: its to_h starts with the schema number.
   class Document < Value
     SCHEMA = 1
 
-    def to_h
-      { schema: SCHEMA }.merge(super)
-    end
+    def self.head = { schema: SCHEMA }
   end
 end

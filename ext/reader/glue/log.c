@@ -131,6 +131,7 @@ log_identity(VALUE self)
     put(hash, "text", rb_str_new(r->text, (long)r->text_bytes));
     put(hash, "truncated", r->truncated ? Qtrue : Qfalse);
     put(hash, "dump", r->source.off != 0 ? Qtrue : Qfalse);
+    put(hash, "killed_monotonic_ns", ULL2NUM(r->source.killed_monotonic_ns));
     return hash;
 }
 

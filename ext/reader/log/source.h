@@ -13,10 +13,11 @@
 #include <stdint.h>
 
 struct sdb_source {
-    int fd;               /* -1: memory */
-    const uint8_t *bytes; /* borrowed; with fd == -1 */
-    uint64_t off;         /* where it begins in the file or in bytes */
-    uint64_t n;           /* bytes it has, as of the opening */
+    int fd;                       /* -1: memory */
+    const uint8_t *bytes;         /* borrowed; with fd == -1 */
+    uint64_t off;                 /* where it begins in the file or in bytes */
+    uint64_t n;                   /* bytes it has, as of the opening */
+    uint64_t killed_monotonic_ns; /* of a dump, when its process was killed; 0 not known */
 };
 
 /* A regular file, opened O_RDONLY without ever blocking (a FIFO or device is SDB_ERR_NOT_RING).
@@ -30,7 +31,8 @@ void sdb_source_close(struct sdb_source *s);
  * off lies behind it. SDB_ERR_IO on an I/O error (errno). */
 int64_t sdb_source_read(const struct sdb_source *s, uint64_t off, void *buffer, size_t n);
 
-/* When the source is a dump (dump_format.h), narrows it to the ring inside; anything else is left as it is.
+/* When the source is a dump (dump_format.h), narrows it to the ring inside and takes from its FACTS when the process
+ * was killed; anything else is left as it is.
  * 0, SDB_ERR_IO, or what is wrong with the dump: SDB_ERR_VERSION, _CORRUPT, _NOT_RING (a dump without ring). */
 int sdb_source_enter_dump(struct sdb_source *s);
 

@@ -160,8 +160,15 @@ sdb_attribute(struct sdb_thread *t, const struct sdb_step *step)
     uint64_t blocked = least(step->blocked_us, step->elapsed_us - wait);
     uint64_t all_busy = step->elapsed_us - wait - blocked;
     uint64_t gc = least(step->gc_us, all_busy);
-    uint64_t unknown = least(step->unseen_us, all_busy - gc);
-    uint64_t busy = all_busy - unknown;
+    uint64_t idle =
+        step->blocked_is_guess && ran(step->p_state) ? least(blocked, step->unseen_us) : 0;
+    blocked -= idle;
+    uint64_t unseen = least(step->unseen_us - idle, all_busy - gc);
+    uint64_t busy = all_busy - unseen;
+    /* Where nobody looked, only CPU says that there was work, and what the seen time can hold is the seen time's: a
+     * process that was stopped, or frozen, did nothing. */
+    uint64_t worked = least(unseen, step->cpu_us > busy ? step->cpu_us - busy : 0);
+    idle += unseen - worked;
 
     uint64_t wait_s = off_gvl_of_s(step, SDB_GVL_WAIT, wait);
     uint64_t blocked_s = off_gvl_of_s(step, SDB_BLOCKED, blocked);
@@ -177,9 +184,10 @@ sdb_attribute(struct sdb_thread *t, const struct sdb_step *step)
     uint64_t run_s = busy_s - gc_s, run_p = busy - busy_s - (gc - gc_s);
 
     /* More CPU than busy time: C code that ran without the GVL. Without blocked time it is rounding. */
-    uint64_t busy_cpu = blocked ? least(step->cpu_us, all_busy) : step->cpu_us;
-    struct shares shares = {all_busy, busy_cpu, blocked, step->cpu_us - busy_cpu};
-    if (all_busy == 0 && blocked == 0) t->carry_cpu_ns += step->cpu_us * 1000;
+    uint64_t on_cpu = busy + worked;
+    uint64_t busy_cpu = blocked ? least(step->cpu_us, on_cpu) : step->cpu_us;
+    struct shares shares = {on_cpu, busy_cpu, blocked, step->cpu_us - busy_cpu};
+    if (on_cpu == 0 && blocked == 0) t->carry_cpu_ns += step->cpu_us * 1000;
 
     uint32_t p = step->p_stack, s = step->s_stack;
     bool changed = p != s || step->p_state != step->s_state;
@@ -196,7 +204,8 @@ sdb_attribute(struct sdb_thread *t, const struct sdb_step *step)
     if (!err)
         err = deal(t, &shares, run_p, p, SDB_RUNNING, step->p_state == SDB_RUNNING ? before : 0);
     if (!err && step->p_state != SDB_GC) err = deal(t, &shares, gc - gc_s, p, SDB_GC, 0);
-    if (!err) err = deal(t, &shares, unknown, step->unseen_stack, step->unseen_state, 0);
+    if (!err) err = deal(t, &shares, worked, step->unseen_stack, step->unseen_state, 0);
+    if (!err && idle) err = sdb_thread_push(t, idle * 1000, SDB_STACK_UNKNOWN, SDB_UNKNOWN, 0, 0);
     /* S's: last the state it was seen in */
     if (!err && step->s_state != SDB_BLOCKED) err = deal(t, &shares, blocked_s, s, SDB_BLOCKED, 0);
     if (!err && step->s_state != SDB_GVL_WAIT) err = deal(t, &shares, wait_s, s, SDB_GVL_WAIT, 0);

@@ -21,10 +21,11 @@ struct sdb_step { /* from sample P to sample S of one thread */
     uint64_t unseen_us; /* of gaps in it */
     uint64_t
         after_change_us; /* of uncertain_us, since the thread's span or tags changed; with has_change */
-    uint32_t unseen_stack, unseen_state; /* what running time in gaps is; with unseen_us */
+    uint32_t unseen_stack, unseen_state; /* what time on a CPU in gaps is; with unseen_us */
     uint32_t ticks;                      /* in it, S's own included */
     uint32_t p_state, p_stack, s_state, s_stack;
     bool has_age, has_change;
+    bool blocked_is_guess; /* states inferred: blocked is what had no CPU, so nothing in a gap */
 };
 
 /* Appends the segments of a step: exactly elapsed_us long together. Numbers that contradict each other are

@@ -256,6 +256,8 @@ sdb_decoder_finish(struct sdb_decoder *d, uint64_t until)
     uint64_t last = d->now;
     if (d->parked && d->last_clock > last) last = d->last_clock;
     if (d->parked && until > last) last = until;
+    last -= (last - d->now) %
+            1000; /* steps are whole microseconds: no thread shall end before the log */
     d->unseen_ns += d->pending_unseen_ns;
     d->pending_unseen_ns = 0;
     for (size_t i = 0; i < d->track_count; i++) {

@@ -23,7 +23,7 @@ struct sdb_load_window { /* only chunks that overlap are read; may be more than 
 void sdb_align_rings(struct sdb_ring_reader *const *readers, size_t n, uint64_t *bases);
 
 /* Reads all rings into an empty profile; ring i of the profile is readers[i]. now_rel: n rel times up to which
- * parked threads are known to have gone on (0 not known). window: NULL all.
+ * threads of a log that ends parked are known to have gone on: now, or the process' end (0 not known). window: NULL all.
  * 0, SDB_ERR_NOMEM, SDB_ERR_IO; damage is counted in the rings' loss and is no error. */
 int sdb_profile_load(struct sdb_profile *p, struct sdb_ring_reader *const *readers, size_t n,
                      const uint64_t *now_rel, const struct sdb_load_window *window);

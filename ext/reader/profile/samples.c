@@ -94,13 +94,15 @@ sample_without_predecessor(struct sdb_decoder *d, struct sdb_track *track, struc
     return err;
 }
 
-/* The gaps in a step. Where the VM's events tell the states, a thread that ran is known to have, if not where. */
+/* The gaps in a step. Where the VM's events tell the states, a thread that used CPU is known to have run, if not
+ * where. */
 static int
 unseen_fill(struct sdb_decoder *d, const struct sdb_track *track, struct sdb_step *step)
 {
     step->unseen_us = (d->unseen_ns - track->unseen_ns) / 1000;
     if (step->unseen_us == 0) return SDB_OK;
     bool exact = (d->reader->identity.flags & SDB_FLAG_STATES_EXACT) != 0;
+    step->blocked_is_guess = !exact;
     step->unseen_state = exact || step->p_stack == step->s_stack ? SDB_RUNNING : SDB_UNKNOWN;
     uint64_t walk =
         d->profile->stacks[step->p_stack].depth + d->profile->stacks[step->s_stack].depth;

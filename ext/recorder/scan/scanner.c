@@ -15,6 +15,7 @@
 
 enum {
     IDLE_ASK_NS = 100000000,
+    PARKED_LOOKS = 10, /* for names, before nothing but a thread that runs ends the wait */
     SLOW_TICK_NS = 10000000,
     SLOW_AFTER_TICKS = 50,
     SLOW_PART =
@@ -160,16 +161,21 @@ park(struct sdb_scanner *sc)
     /* seq_cst store before the look at the bits; a hook sets its bit before it looks at `parked` */
     sdb_store_seq_cst(&sc->threads->parked, 1);
     sdb_fence_seq_cst();
-    bool asked = false;
+    uint64_t patience = IDLE_ASK_NS;
+    unsigned looks = 0;
     while (sdb_load_acquire(&sc->threads->parked) && !any_active(sc) &&
            !sdb_load_acquire(&sc->stop) && sdb_load_acquire(&sc->dump_asked) == sc->dump_done) {
-        sc->host.wait_parked(&sc->threads->parked, asked ? 0 : IDLE_ASK_NS);
-        if (asked || !sdb_load_acquire(&sc->threads->parked)) continue;
-        /* idle for a while, not just between two requests: the file shall say so */
+        sc->host.wait_parked(&sc->threads->parked, patience);
+        if (!patience || !sdb_load_acquire(&sc->threads->parked)) continue;
+        /* idle for a while, not just between two requests: the file shall say so, and the names of what hangs here must
+         * get into it although nobody runs */
+        bool unnamed = sdb_code_table_young_count(sc->codes) != 0;
+        pthread_mutex_lock(&sc->tick_lock);
         sc->now_ns = sc->host.monotonic_ns();
-        sdb_upkeep_state(sc);
-        sdb_mailbox_ask(sc->mailbox, SDB_ASK_IDLE);
-        asked = true;
+        sdb_upkeep_parked(sc);
+        pthread_mutex_unlock(&sc->tick_lock);
+        if (looks++ == 0) sdb_mailbox_ask(sc->mailbox, SDB_ASK_IDLE);
+        patience = unnamed && looks < PARKED_LOOKS ? IDLE_ASK_NS : 0;
     }
     sdb_store_seq_cst(&sc->threads->parked, 0);
     sc->idle_ticks = 0;

@@ -168,6 +168,7 @@ void sdb_upkeep_tick(struct sdb_scanner *sc);   /* end of each tick */
 void sdb_upkeep_flush(struct sdb_scanner *sc);  /* to the file */
 void sdb_upkeep_memory(struct sdb_scanner *sc); /* memory.c */
 void sdb_upkeep_state(struct sdb_scanner *sc);  /* the state page */
+void sdb_upkeep_parked(struct sdb_scanner *sc); /* names that came since, and that it is parked */
 void sdb_upkeep_second(
     struct sdb_scanner *sc); /* that, counters and clocks into the log, the governor */
 /* After the native thread ended: last names, figures, state CLOSED, closes the file. Runs on: the thread that

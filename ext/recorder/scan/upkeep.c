@@ -308,6 +308,15 @@ sdb_upkeep_close(struct sdb_scanner *sc, const char *reason)
 }
 
 void
+sdb_upkeep_parked(struct sdb_scanner *sc)
+{
+    if (sc->file_due_ns && sc->now_ns >= sc->file_due_ns) open_file(sc);
+    write_names(sc);
+    sdb_upkeep_flush(sc);
+    sdb_upkeep_state(sc);
+}
+
+void
 sdb_upkeep_tick(struct sdb_scanner *sc)
 {
     write_gc_periods(sc);

@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-require "json"
 require "optparse"
 require_relative "../errors"
+require_relative "../shared/json_text"
 require_relative "../shared/text"
 require_relative "nearest"
 require_relative "output"
@@ -92,7 +92,8 @@ module Sdb
 
       def print_json(document)
         document = document.to_h unless document.is_a?(Hash)
-        out.raw "#{JSON.generate(utf8(document))}\n"
+        out.raw "#{JsonText.generate(document)}
+"
       end
 
       def warn(text)
@@ -155,18 +156,6 @@ module Sdb
         message = error.message.dup.force_encoding(Encoding::UTF_8).scrub.sub(/\A(.*?) @ \w+ - (.*)\z/m, '\2: \1')
         err.puts "sdb #{self.class.command_name}: #{message}"
         err.puts more if more
-      end
-
-      # JSON wants valid UTF-8 in names and values.
-      def utf8(value)
-        case value
-        when String
-          value = value.dup.force_encoding(Encoding::UTF_8) unless value.encoding == Encoding::UTF_8
-          value.valid_encoding? ? value : value.scrub("\uFFFD")
-        when Hash then value.to_h { |k, v| [utf8(k), utf8(v)] }
-        when Array then value.map { |v| utf8(v) }
-        else value
-        end
       end
     end
   end

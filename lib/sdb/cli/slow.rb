@@ -29,7 +29,7 @@ module Sdb
         ignore(:state, :focus, :hide, :only_app)
         with_profile(arguments) do |profile|
           answer = slowest(profile)
-          json? ? print_json({ schema: 1, spans: answer.map(&:to_h) }) : show(profile, answer)
+          json? ? print_json({ schema: 1, spans: answer.map(&:to_h), lost: profile.lost }) : show(profile, answer)
         end
         0
       end

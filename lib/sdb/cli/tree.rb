@@ -37,12 +37,20 @@ module Sdb
 
       def print_document(answer)
         document = answer.to_h
-        print_json(document.merge(roots: prune(document[:roots], 1)))
+        prune(document)
+        print_json(document)
       end
 
-      def prune(nodes, level)
-        nodes.select { |n| n[:total_ns] >= @min_ns }.map do |node|
-          node.merge(children: @depth && level >= @depth ? [] : prune(node[:children], level + 1))
+      # Takes out of the document what --min and --depth leave out.
+      def prune(document)
+        document[:roots] = document[:roots].select { |node| node[:total_ns] >= @min_ns }
+        level = 1
+        nodes = document[:roots]
+        until nodes.empty?
+          cut = @depth && level >= @depth
+          nodes.each { |node| node[:children] = cut ? [] : node[:children].select { |child| child[:total_ns] >= @min_ns } }
+          nodes = nodes.flat_map { |node| node[:children] }
+          level += 1
         end
       end
 

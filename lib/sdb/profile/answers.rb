@@ -12,7 +12,7 @@ module Sdb
       def functions(metric: :wall, **filters)
         total, samples, unnamed, threads, times = data.native.sum_functions(select(filters).native, metric_number(metric))
         Functions.new(metric: metric.to_s, total_ns: total, threads: threads, samples: samples, unnamed_ns: unnamed,
-                      functions: function_times(times))
+                      functions: function_times(times), lost: lost)
       end
 
       # `sdb lines FILE`. path: as recorded, or a unique end of it ("models/user.rb"); none matching: FilterError.
@@ -23,7 +23,7 @@ module Sdb
         rows = times.each_slice(2).with_index.filter_map do |(self_ns, total_ns), line|
           LineTime.new(line: line, self_ns: self_ns, total_ns: total_ns) unless total_ns.zero? && self_ns.zero?
         end
-        Lines.new(path: path, lines: rows)
+        Lines.new(path: path, lines: rows, lost: lost)
       end
 
       # Paths in which time was spent, for completion and suggestions.
@@ -37,14 +37,14 @@ module Sdb
       def threads(**filters)
         rows = data.native.sum_threads(select(filters).unmarked).unpack("Q*").each_slice(8)
         found = rows.with_index.filter_map { |row, number| thread_time(number, row) unless row[6] > row[7] }
-        Threads.new(threads: found)
+        Threads.new(threads: found, lost: lost)
       end
 
       # `sdb tree`. lines: true gives a node a line, false one per function. min_ns drops smaller nodes.
       #: (?metric: Symbol, ?lines: bool, ?min_ns: Integer, **untyped) -> Tree ! FilterError
       def tree(metric: :wall, lines: false, min_ns: 0, **filters)
         rows = unpack_tree(data.native.sum_tree(select(filters).native, metric_number(metric), lines))
-        Tree.new(metric: metric.to_s, total_ns: rows[0][5], roots: tree_nodes(rows, lines, min_ns))
+        Tree.new(metric: metric.to_s, total_ns: rows[0][5], roots: tree_nodes(rows, lines, min_ns), lost: lost)
       end
 
       # `sdb callers F`. function: name or Regexp.
@@ -57,7 +57,7 @@ module Sdb
         total, self_ns, total_ns, callers, callees = data.native.sum_edges(native, metric_number(metric), targets)
         Callers.new(metric: metric.to_s, total_ns: total, functions: target_times(numbers, self_ns, total_ns, native, metric),
                     callers: function_times(callers).reject { |f| f.name == data.functions[1].name }.sort_by { |f| -f.total_ns },
-                    callees: function_times(callees).sort_by { |f| -f.total_ns })
+                    callees: function_times(callees).sort_by { |f| -f.total_ns }, lost: lost)
       end
 
       # `sdb export collapsed` without the formatting: yields (process label, thread label, frames root first,
@@ -90,7 +90,7 @@ module Sdb
       # All spans in order of their start. roots: true leaves out spans inside others. Blame is empty here.
       #: (?roots: bool, **untyped) -> Spans ! FilterError
       def spans(roots: false, **filters)
-        Spans.new(spans: select(filters).spans(roots: roots).map { |number| span_answers.span(number) })
+        Spans.new(spans: select(filters).spans(roots: roots).map { |number| span_answers.span(number) }, lost: lost)
       end
 
       # `sdb slow`: root spans, slowest first, with blame. metric: by what they are sorted. limit: nil for all.
@@ -102,7 +102,7 @@ module Sdb
         # max_by makes room for as many as it is asked for.
         limit = [limit || numbers.size, numbers.size].min
         slowest = numbers.map { |number| [worth.call(number), number] }.max_by(limit) { |ns, number| [ns, -number] }
-        Spans.new(spans: slowest.map { |_, number| span_answers.span(number, blame: true) })
+        Spans.new(spans: slowest.map { |_, number| span_answers.span(number, blame: true) }, lost: lost)
       end
 
       # `sdb request ID`: the span with that request id (the longest when several have it) and its runs, in which
@@ -114,7 +114,7 @@ module Sdb
         raise FilterError, "no request #{id} in these logs (`sdb slow` lists some)" if numbers.empty?
 
         walls = data.native.span_times.last
-        span_answers.request(numbers.max_by { |number| walls.unpack1("Q", offset: number * 8) }, selection)
+        span_answers.request(numbers.max_by { |number| walls.unpack1("Q", offset: number * 8) }, selection, lost)
       end
 
       # `sdb stacks`: what every thread did at an instant (as from:), default each log's last one known. Filters of

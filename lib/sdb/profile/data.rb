@@ -23,7 +23,7 @@ module Sdb
       def initialize(rings, logs, window)
         @rings = rings
         from, to = Data.bounds(window)
-        @native = Native::Profile.new(logs, rings.map { |ring| now_of(ring) }, from, to)
+        @native = Native::Profile.new(logs, rings.map(&:parked_until_ns), from, to)
         @functions = native.functions.map { |name, path, line, kind| Function.new(text(name), text(path), line, kind).freeze }
         @ring_rows = native.rings
         @threads = native.threads.map { |row| thread_info(row) }
@@ -118,19 +118,6 @@ module Sdb
                        start_ns: (birth || first) - base, end_ns: (death || last) - base,
                        states: flags.anybits?(4) || !@rings[ring].flags.include?(:states_exact) ? "inferred" : "exact",
                        main: flags.anybits?(2), own: flags.anybits?(1))
-      end
-
-      # A parked process writes nothing: its threads are where they were, up to now.
-      def now_of(ring)
-        return 0 unless ring.alive? && ring.counters[:parked] == 1 && ring.boot_id == Data.boot_id
-
-        [Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond) - ring.start_monotonic_ns, 0].max
-      end
-
-      def self.boot_id
-        [File.read("/proc/sys/kernel/random/boot_id").delete("-").strip].pack("H*")
-      rescue SystemCallError
-        nil
       end
     end
   end

@@ -4,7 +4,8 @@ require_relative "../value"
 
 module Sdb
   # The answers, as frozen value objects. All times are Integer nanoseconds; *_ns instants count from the
-  # start of the ring they are in; :start, :end and :at are RFC 3339 strings (UTC, with fractions).
+  # start of the ring they are in; :start, :end and :at are RFC 3339 strings (UTC, with fractions). :lost is what the
+  # recorders did not see, as Profile#lost has it.
   class Profile
     # One frame: root first in every `frames` Array. line is 0 where there is none (C methods).
     class Frame < Value.of(:name, :path, :line); end
@@ -12,28 +13,28 @@ module Sdb
     class FunctionTime < Value.of(:name, :path, :line, :self_ns, :total_ns); end
 
     # functions: Array of FunctionTime, most self time first.
-    class Functions < Document.of(:metric, :total_ns, :threads, :samples, :unnamed_ns, :functions); end
+    class Functions < Document.of(:metric, :total_ns, :threads, :samples, :unnamed_ns, :functions, :lost); end
 
     class LineTime < Value.of(:line, :self_ns, :total_ns); end
 
     # lines: Array of LineTime by line number.
-    class Lines < Document.of(:path, :lines); end
+    class Lines < Document.of(:path, :lines, :lost); end
 
     class ThreadTime < Value.of(:pid, :tid, :name, :start_ns, :end_ns, :running_ns, :gvl_wait_ns, :blocked_ns,
                                 :gc_ns, :cpu_ns, :unknown_ns, :states)
     end
 
-    class Threads < Document.of(:threads); end
+    class Threads < Document.of(:threads, :lost); end
 
     # children: Array of TreeNode, most total time first.
     class TreeNode < Value.of(:name, :path, :line, :self_ns, :total_ns, :children); end
 
-    class Tree < Document.of(:metric, :total_ns, :roots); end
+    class Tree < Document.of(:metric, :total_ns, :roots, :lost); end
 
     # What calls a function and what it calls: callers and callees are Arrays of FunctionTime, in which
     # total_ns is the time that passed through that edge and self_ns the part of it spent in the callee
     # itself (callers) or in the named function (callees).
-    class Callers < Document.of(:metric, :total_ns, :functions, :callers, :callees); end
+    class Callers < Document.of(:metric, :total_ns, :functions, :callers, :callees, :lost); end
 
     # state: "running", "gvl_wait", "blocked", "gc", "unknown". since_ns: ring time when it entered the state
     # and stack. span: name of the innermost open span, or nil.
@@ -50,12 +51,12 @@ module Sdb
     # id: the request id. parent: Integer number of the enclosing span in its process, 0 none.
     class Span < Value.of(*SPAN_FIELDS); end
 
-    class Spans < Document.of(:spans); end
+    class Spans < Document.of(:spans, :lost); end
 
     # ns of one state on one stack; holder: Blame of the longest holder where state is "gvl_wait", else nil.
     class Run < Value.of(:at_ns, :ns, :state, :frames, :holder); end
 
-    class Request < Document.of(*SPAN_FIELDS, :runs); end
+    class Request < Document.of(*SPAN_FIELDS, :runs, :lost); end
 
     # One stretch of one thread: what each_segment yields. thread is a ThreadInfo, cpu_ns the CPU time in it.
     class Segment < Value.of(:thread, :start_ns, :duration_ns, :state, :cpu_ns, :frames); end

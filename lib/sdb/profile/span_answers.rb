@@ -24,11 +24,11 @@ module Sdb
       end
 
       # selection: whose patterns leave out frames of the runs
-      #: (Integer, Selection) -> Request
-      def request(number, selection)
+      #: (Integer, Selection, Hash[Symbol, Integer]) -> Request
+      def request(number, selection, lost)
         row = row(number)
         intervals = @data.native.span_intervals([number])
-        Request.new(**fields(number, blame: true), runs: runs(row, intervals, selection))
+        Request.new(**fields(number, blame: true), runs: runs(row, intervals, selection), lost: lost)
       end
 
       # The outermost span's name: the endpoint.
