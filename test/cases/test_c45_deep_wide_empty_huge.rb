@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "sdb/open"
 require "support/cli_helper"
 
 # C45: each command answers, as text, as JSON and as a page, whatever the shape of the log.
