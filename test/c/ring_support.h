@@ -25,6 +25,17 @@ config_for(const char *dir)
                                     .start_realtime_ns = 1700000000000000000ull};
 }
 
+/* Lets a writer write to another descriptor, unasked whether that is the file. Returns the one it had. */
+static inline int
+swap_descriptor(struct sdb_ring_file *f, int fd)
+{
+    int had = f->own.fd;
+
+    f->own.fd = fd;
+    f->own.is_private = true;
+    return had;
+}
+
 static inline int
 count_files(const char *dir)
 {

@@ -70,7 +70,7 @@ a_ring_is_made_and_closed(void)
     CHECK_EQ(st.st_mode & 07777, 0700);
     NEED(stat(below("a"), &st) == 0);
     CHECK_EQ(st.st_mode & 07777, 0700);
-    CHECK(fcntl(f.fd, F_GETFD) & FD_CLOEXEC);
+    CHECK(fcntl(f.own.fd, F_GETFD) & FD_CLOEXEC);
     CHECK(f.path[0] == '/');
 
     NEED(walk_open(&w, f.path));
@@ -177,7 +177,7 @@ on_a_small_disk(void)
     CHECK_EQ(create_in(below("disk"), SDB_RING_MIN_BYTES), SDB_ERR_NOSPC);
     CHECK_EQ(sdb_ring_file_write(&f, 100000, word, sizeof word), 0);
     /* space that a truncation gave away and others took: the write fails, nothing else happens */
-    NEED(ftruncate(f.fd, 16384) == 0);
+    NEED(ftruncate(f.own.fd, 16384) == 0);
     int hog = open(below("disk/hog"), O_CREAT | O_WRONLY, 0600);
     char block[65536] = {0};
     while (write(hog, block, sizeof block) > 0) continue;
@@ -274,7 +274,7 @@ whatever_happens_to_the_file_the_writer_lives(void)
     NEED(unlink(f.path) == 0);
     CHECK_EQ(sdb_ring_file_write(&f, f.identity.chunks_off, block, sizeof block), 0);
     sdb_ring_file_close(&f);
-    CHECK_EQ(f.fd, -1);
+    CHECK(!f.open);
 }
 
 static void
@@ -301,10 +301,10 @@ static struct sdb_ring_file inherited;
 static void
 abandon_it(void)
 {
-    int fd = inherited.fd;
+    int fd = inherited.own.fd;
 
-    sdb_ring_file_abandon(&inherited);
-    CHECK_EQ(inherited.fd, -1);
+    sdb_ring_file_forget(&inherited);
+    CHECK(!inherited.open);
     CHECK(fcntl(fd, F_GETFD) < 0);
     sdb_ring_file_close(&inherited); /* nothing */
 }
@@ -326,6 +326,55 @@ a_forked_child_lets_go_without_a_trace(void)
     CHECK_EQ(walk_state(&w), SDB_RING_LIVE);
     walk_close(&w);
     sdb_ring_file_close(&inherited);
+}
+
+/* ---- the app's descriptors, where a table of our own is not allowed (that of this thread is the app's) ---- */
+
+static void
+the_app_takes_our_number(void)
+{
+    const char *dir = below("numbers");
+    struct sdb_ring_config config = config_for(dir);
+    struct sdb_ring_file f;
+    struct stat st;
+    char block[4096] = {1}, path[SDB_PATH_MAX];
+    int lock, number;
+
+    CHECK_EQ(sdb_ring_file_create(&f, &config), 0);
+    strcpy(path, f.path);
+    number = f.own.fd;
+    CHECK(number >= 512);
+    close(number);
+    lock = open(path, O_RDONLY);
+    CHECK(flock(lock, LOCK_SH | LOCK_NB) != 0);              /* no descriptor, and still alive */
+    NEED(dup2(open("/dev/null", O_RDWR), number) == number); /* another device */
+    CHECK_EQ(sdb_ring_file_write(&f, f.identity.chunks_off, block, sizeof block), 0);
+    CHECK(f.own.fd != number);
+    number = f.own.fd;
+    int theirs = open(below("numbers/theirs"), O_CREAT | O_RDWR, 0600); /* the same device */
+    NEED(dup2(theirs, number) == number);
+    CHECK_EQ(sdb_ring_file_write(&f, f.identity.chunks_off, block, sizeof block), 0);
+    NEED(fstat(theirs, &st) == 0);
+    CHECK_EQ(st.st_size, 0);
+    sdb_ring_file_keep_resident(&f, f.identity.chunks_off, 1 << 16);
+
+    NEED(dup2(theirs, f.own.fd) == f.own.fd);
+    number = f.own.fd;
+    NEED(rename(path, below("numbers/moved")) == 0);
+    CHECK_EQ(sdb_ring_file_write(&f, 0, block, sizeof block), SDB_ERR_IO);
+    CHECK_EQ(f.last_errno, ENOENT);
+    NEED(link(below("numbers/theirs"), path) == 0); /* another file of that name */
+    CHECK_EQ(sdb_ring_file_write(&f, 0, block, sizeof block), SDB_ERR_IO);
+    CHECK_EQ(f.last_errno, ESTALE);
+    CHECK(flock(lock, LOCK_SH | LOCK_NB) != 0);
+    sdb_ring_file_close(&f);
+    CHECK(fcntl(number, F_GETFD) >= 0); /* theirs */
+    NEED(fstat(theirs, &st) == 0);
+    CHECK_EQ(st.st_size, 0);
+    CHECK(flock(lock, LOCK_SH | LOCK_NB) == 0);
+    close(lock);
+    close(theirs);
+    close(number);
 }
 
 /* ---- retention ---- */
@@ -469,6 +518,7 @@ main(void)
     RUN(whatever_happens_to_the_file_the_writer_lives);
     RUN(the_window_is_locked_where_allowed);
     RUN(a_forked_child_lets_go_without_a_trace);
+    RUN(the_app_takes_our_number);
     RUN(retention_takes_the_oldest_dead_rings_only);
     RUN(creating_a_ring_applies_retention);
     RUN(rings_of_other_users_are_left_alone);

@@ -423,14 +423,14 @@ static void
 failed_writes_go_out_later_at_the_right_place(void)
 {
     struct sdb_ring_writer *w = new_ring();
-    int good_fd = file.fd, bad_fd = open("/dev/full", O_RDWR);
+    int good_fd = file.own.fd, bad_fd = open("/dev/full", O_RDWR);
     char payload[500] = {0};
     struct list l;
 
     NEED(bad_fd >= 0);
     sdb_ring_writer_tick(w, START_NS + MS);
     CHECK_EQ(sdb_ring_writer_flush(w), 0);
-    file.fd = bad_fd;
+    swap_descriptor(&file, bad_fd);
     for (int i = 0; i < 10; i++) {
         sdb_ring_writer_tick(w, START_NS + (uint64_t)(2 + i) * MS);
         sdb_ring_writer_sized(w, SDB_R_MARK, payload, sizeof payload);
@@ -438,7 +438,7 @@ failed_writes_go_out_later_at_the_right_place(void)
     }
     CHECK_EQ(file.last_errno, ENOSPC);
     CHECK_EQ(sdb_ring_writer_blocks_lost(w), 0);
-    file.fd = good_fd;
+    swap_descriptor(&file, good_fd);
     CHECK_EQ(sdb_ring_writer_flush(w), 0);
     CHECK_EQ(read_back(&l).blocks, 11);
     CHECK_EQ(sdb_ring_writer_chunk(w), 0);
@@ -451,7 +451,7 @@ static void
 a_disk_that_stays_bad_costs_the_rest_of_the_chunk_only(void)
 {
     struct sdb_ring_writer *w = new_ring();
-    int good_fd = file.fd, bad_fd = open("/dev/full", O_RDWR);
+    int good_fd = file.own.fd, bad_fd = open("/dev/full", O_RDWR);
     char payload[5000] = {0};
     struct walk_result result;
     struct list l;
@@ -459,7 +459,7 @@ a_disk_that_stays_bad_costs_the_rest_of_the_chunk_only(void)
     NEED(bad_fd >= 0);
     sdb_ring_writer_tick(w, START_NS + MS);
     CHECK_EQ(sdb_ring_writer_flush(w), 0);
-    file.fd = bad_fd;
+    swap_descriptor(&file, bad_fd);
     for (int i = 0; i < 20; i++) {
         sdb_ring_writer_tick(w, START_NS + (uint64_t)(2 + i) * MS);
         sdb_ring_writer_sized(w, SDB_R_MARK, payload, sizeof payload);
@@ -467,7 +467,7 @@ a_disk_that_stays_bad_costs_the_rest_of_the_chunk_only(void)
     }
     CHECK_EQ(sdb_ring_writer_blocks_lost(w), 14); /* 14 of 5 KB pass 64 KiB */
     CHECK_EQ(sdb_ring_writer_chunk(w), 1);
-    file.fd = good_fd;
+    swap_descriptor(&file, good_fd);
     sdb_ring_writer_tick(w, START_NS + 100 * MS);
     CHECK_EQ(sdb_ring_writer_flush(w), 0);
     result = read_back(&l);
@@ -529,7 +529,7 @@ pending_bytes_can_be_copied_as_they_lie(void)
         uint64_t seq = 0;
         crc = sdb_crc32c(sdb_crc32c(sdb_crc32c(0, &seq, 8), &payload, 4), copy + at + 8, payload);
         memcpy(copy + at + 4, &crc, 4);
-        NEED(pwrite(file.fd, copy, n, (off_t)off) ==
+        NEED(pwrite(file.own.fd, copy, n, (off_t)off) ==
              (ssize_t)n); /* what a copier does, to a copy */
         CHECK_EQ(read_back(&l).blocks, round + 1);
         CHECK_EQ(l.r[l.n - 1].tick_us, 5000 + 1000 * round);

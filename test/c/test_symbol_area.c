@@ -255,19 +255,19 @@ static void
 failed_writes_are_tried_again(void)
 {
     struct sdb_symbol_area *a = new_area();
-    int good_fd = file.fd, bad_fd = open("/dev/full", O_RDWR);
+    int good_fd = file.own.fd, bad_fd = open("/dev/full", O_RDWR);
     struct sdb_symbol s = symbol("A#b", "/a.rb", "A");
     struct told *t;
 
-    file.fd = bad_fd;
+    swap_descriptor(&file, bad_fd);
     for (uint32_t i = 1; i <= 50; i++) {
         CHECK_EQ(sdb_symbol_area_append(a, i, &s), 0);
         CHECK(sdb_symbol_area_flush(a) < 0);
-        if (i == 20) file.fd = good_fd;
+        if (i == 20) swap_descriptor(&file, good_fd);
         if (i == 20) CHECK_EQ(sdb_symbol_area_flush(a), 0);
-        if (i == 20) file.fd = bad_fd;
+        if (i == 20) swap_descriptor(&file, bad_fd);
     }
-    file.fd = good_fd;
+    swap_descriptor(&file, good_fd);
     CHECK_EQ(sdb_symbol_area_flush(a), 0);
     t = read_area(0);
     CHECK_EQ(t->codes, 50);

@@ -33,13 +33,13 @@ module CaseHelper
   # short, or long with SDB_LONG=1.
   def long(short, long) = LONG ? long : short
 
-  # Runs Ruby code. with_sdb: under -rsdb/auto, recording into @dir.
-  def program(code, with_sdb: true, interval: "1ms", ring: "8M", dir: @dir, env: {}, options: [], **spawn_options)
+  # Runs Ruby code. with_sdb: under -rsdb/auto, recording into @dir. before: a command that runs it.
+  def program(code, with_sdb: true, interval: "1ms", ring: "8M", dir: @dir, env: {}, options: [], before: [], **spawn_options)
     settings = { "SDB" => "0" }
     settings = { "SDB" => nil, "SDB_DIR" => dir, "SDB_INTERVAL" => interval, "SDB_RING" => ring, "SDB_MAX_CPU" => "0" } if with_sdb
     file = File.join(@dir, "program-#{@programs = (@programs || 0) + 1}.rb")
     File.write(file, code)
-    command = [RbConfig.ruby, "-I#{LIB}", *("-rsdb/auto" if with_sdb), *options, file]
+    command = [*before, RbConfig.ruby, "-I#{LIB}", *("-rsdb/auto" if with_sdb), *options, file]
     finish(*Open3.popen3(settings.merge(env), *command, **spawn_options))
   end
 

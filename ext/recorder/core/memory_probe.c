@@ -70,11 +70,11 @@ open_cgroup(struct sdb_memory_probe *p)
         snprintf(file, sizeof file, "%s%s/%s", root, path, limit_name);
         uint64_t limit = limit_at(file);
         snprintf(file, sizeof file, "%s%s/%s", root, path, usage_name);
-        if (p->usage_fd < 0 || (limit && (!p->limit || limit < p->limit))) {
+        if (p->usage.fd < 0 || (limit && (!p->limit || limit < p->limit))) {
             int fd = open(file, O_RDONLY | O_CLOEXEC);
             if (fd >= 0) {
-                if (p->usage_fd >= 0) close(p->usage_fd);
-                p->usage_fd = fd;
+                sdb_own_fd_close(&p->usage);
+                p->usage = sdb_own_fd_take(fd);
                 p->limit = limit;
             }
         }
@@ -87,8 +87,8 @@ open_cgroup(struct sdb_memory_probe *p)
 void
 sdb_memory_probe_open(struct sdb_memory_probe *p)
 {
-    p->statm_fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    p->usage_fd = -1;
+    p->statm = sdb_own_fd_take(open("/proc/self/statm", O_RDONLY | O_CLOEXEC));
+    p->usage = SDB_OWN_FD_NONE;
     p->limit = 0;
     p->page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
     open_cgroup(p);
@@ -99,15 +99,24 @@ void
 sdb_memory_probe_close(struct sdb_memory_probe *p)
 {
     if (!p->open) return;
-    if (p->statm_fd >= 0) close(p->statm_fd);
-    if (p->usage_fd >= 0) close(p->usage_fd);
+    sdb_own_fd_close(&p->statm);
+    sdb_own_fd_close(&p->usage);
+    p->open = false;
+}
+
+void
+sdb_memory_probe_forget(struct sdb_memory_probe *p)
+{
+    if (p->open && !p->statm.is_private) sdb_own_fd_close(&p->statm);
+    if (p->open && !p->usage.is_private) sdb_own_fd_close(&p->usage);
     p->open = false;
 }
 
 static uint64_t
-number_at(int fd, int field)
+number_at(const struct sdb_own_fd *own, int field)
 {
     char text[128];
+    int fd = sdb_own_fd_use(own);
     ssize_t n = fd >= 0 ? pread(fd, text, sizeof text - 1, 0) : -1;
     if (n <= 0) return 0;
     text[n] = 0;
@@ -121,8 +130,8 @@ sdb_memory_probe_read(const struct sdb_memory_probe *p, struct sdb_memory *out)
 {
     *out = (struct sdb_memory){0};
     if (!p->open) return;
-    out->rss = number_at(p->statm_fd, 1) * p->page_bytes;
-    out->cgroup_usage = number_at(p->usage_fd, 0);
+    out->rss = number_at(&p->statm, 1) * p->page_bytes;
+    out->cgroup_usage = number_at(&p->usage, 0);
     out->cgroup_limit = p->limit;
 }
 

@@ -10,13 +10,14 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "core/own_files.h"
 
 struct sdb_memory { /* bytes; 0: not known, limit 0: none */
     uint64_t rss, cgroup_usage, cgroup_limit;
 };
 
-struct sdb_memory_probe {   /* zero-filled before open. owner: scanner */
-    int statm_fd, usage_fd; /* valid when open */
+struct sdb_memory_probe {           /* zero-filled before open. owner: scanner */
+    struct sdb_own_fd statm, usage; /* valid when open */
     bool open;
     uint64_t limit, page_bytes;
 };
@@ -24,6 +25,8 @@ struct sdb_memory_probe {   /* zero-filled before open. owner: scanner */
 /* Finds the files. Never fails: what cannot be read stays unknown. Blocks on /proc and /sys only. */
 void sdb_memory_probe_open(struct sdb_memory_probe *p);
 void sdb_memory_probe_close(struct sdb_memory_probe *p);
+/* In a forked child, for the probe of its parent. */
+void sdb_memory_probe_forget(struct sdb_memory_probe *p);
 /* Two reads, about 2 us. */
 void sdb_memory_probe_read(const struct sdb_memory_probe *p, struct sdb_memory *out);
 

@@ -27,7 +27,7 @@ static int
 open_read_only(int ring_fd)
 {
     char path[40];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", ring_fd);
+    snprintf(path, sizeof path, "/proc/thread-self/fd/%d", ring_fd);
     return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 }
 

@@ -166,6 +166,40 @@ allocate(int fd, uint64_t bytes)
     return number;
 }
 
+/* The descriptor, after a check that it is ours; opened again when the app has closed it. -1 with last_errno. */
+static int
+descriptor(struct sdb_ring_file *f)
+{
+    struct stat st;
+    int fd = sdb_own_fd_use(&f->own);
+
+    if (fd >= 0) return fd;
+    fd = open(f->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0 && (fstat(fd, &st) != 0 || st.st_dev != f->dev || st.st_ino != f->ino)) {
+        close(fd);
+        fd = -1;
+        errno = ESTALE;
+    }
+    if (fd < 0) f->last_errno = errno;
+    f->own = sdb_own_fd_take(fd);
+    return f->own.fd;
+}
+
+/* A lock lives as long as the open file description, and a mapping keeps that alive: the app can close every
+ * descriptor. Gone with the process, at exec, and not in a child. */
+static void
+keep_lock(struct sdb_ring_file *f)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    void *life;
+
+    if (f->own.is_private) return; /* nobody can close it */
+    life = mmap(NULL, page, PROT_NONE, MAP_SHARED, f->own.fd, 0);
+    if (life == MAP_FAILED) return;
+    madvise(life, page, MADV_DONTFORK);
+    f->life = life;
+}
+
 static int
 write_state(struct sdb_ring_file *f, enum sdb_ring_state state)
 {
@@ -176,6 +210,24 @@ write_state(struct sdb_ring_file *f, enum sdb_ring_state state)
     return err;
 }
 
+static void
+drop_window(struct sdb_ring_file *f)
+{
+    if (f->resident != NULL) munmap(f->resident, f->resident_bytes); /* unlocks too */
+    f->resident = NULL;
+    f->resident_off = f->resident_bytes = 0;
+}
+
+static void
+let_go(struct sdb_ring_file *f)
+{
+    drop_window(f);
+    if (f->life != NULL) munmap(f->life, (size_t)sysconf(_SC_PAGESIZE));
+    f->life = NULL;
+    sdb_own_fd_close(&f->own);
+    f->open = false;
+}
+
 /* Everything between the open descriptor and LIVE. */
 static int
 fill_file(struct sdb_ring_file *f, const uint8_t *pages)
@@ -183,15 +235,16 @@ fill_file(struct sdb_ring_file *f, const uint8_t *pages)
     int err;
 
     /* lock before the magic: who sees a ring without a lock sees a dead one */
-    if (take_lock(f->fd) != 0) {
+    if (take_lock(f->own.fd) != 0) {
         f->last_errno = errno;
         return SDB_ERR_IO;
     }
+    keep_lock(f);
     SDB_TESTPOINT(before_header);
     err = sdb_ring_file_write(f, 0, pages, SDB_IDENTITY_BYTES);
     if (err != 0) return err;
     SDB_TESTPOINT(after_header_creating);
-    f->last_errno = allocate(f->fd, f->identity.file_bytes);
+    f->last_errno = allocate(f->own.fd, f->identity.file_bytes);
     if (f->last_errno != 0) return error_of(f->last_errno);
     SDB_TESTPOINT(before_live);
     return write_state(f, SDB_RING_LIVE);
@@ -202,7 +255,8 @@ create_locked_down(struct sdb_ring_file *f, const struct sdb_ring_config *config
 {
     uint8_t *pages;
     char name[NAME_BYTES];
-    int err, dir_fd;
+    struct stat st;
+    int err, dir_fd, fd;
 
     err = sdb_identity_layout(&f->identity, config->ring_bytes);
     if (err != 0) return err;
@@ -218,18 +272,21 @@ create_locked_down(struct sdb_ring_file *f, const struct sdb_ring_config *config
         snprintf(name, sizeof name, "%u-%llu-%016llx.sdb", f->identity.pid,
                  (unsigned long long)f->identity.process_start_ticks,
                  (unsigned long long)random_word());
-        f->fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    } while (f->fd < 0 && (errno == EEXIST || errno == EINTR));
-    if (f->fd < 0) {
+        fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    } while (fd < 0 && (errno == EEXIST || errno == EINTR));
+    if (fd < 0 || fstat(fd, &st) != 0) {
         f->last_errno = errno;
         err = error_of(errno);
     } else {
         snprintf(f->path, sizeof f->path, "%.*s/%s", SDB_PATH_MAX - NAME_BYTES - 2, f->dir, name);
+        f->own = sdb_own_fd_take(fd);
+        f->dev = st.st_dev;
+        f->ino = st.st_ino;
+        f->open = true;
         err = fill_file(f, pages);
         if (err != 0) {
             unlinkat(dir_fd, name, 0);
-            close(f->fd);
-            f->fd = -1;
+            let_go(f);
         }
     }
     free(pages);
@@ -244,7 +301,7 @@ sdb_ring_file_create(struct sdb_ring_file *f, const struct sdb_ring_config *conf
     int err;
 
     memset(f, 0, sizeof *f);
-    f->fd = -1;
+    f->own = SDB_OWN_FD_NONE;
     if (config->dir == NULL || config->dir[0] == '\0') return SDB_ERR_INVALID;
     sdb_xfsz_block(&guard);
     err = create_locked_down(f, config);
@@ -257,9 +314,11 @@ int
 sdb_ring_file_write(struct sdb_ring_file *f, uint64_t off, const void *bytes, size_t n)
 {
     const uint8_t *p = bytes;
+    int fd = descriptor(f);
 
+    if (fd < 0) return SDB_ERR_IO;
     while (n > 0) {
-        ssize_t done = pwrite(f->fd, p, n, (off_t)off);
+        ssize_t done = pwrite(fd, p, n, (off_t)off);
 
         if (done < 0 && errno == EINTR) continue;
         if (done <= 0) {
@@ -273,14 +332,6 @@ sdb_ring_file_write(struct sdb_ring_file *f, uint64_t off, const void *bytes, si
     return 0;
 }
 
-static void
-drop_window(struct sdb_ring_file *f)
-{
-    if (f->resident != NULL) munmap(f->resident, f->resident_bytes); /* unlocks too */
-    f->resident = NULL;
-    f->resident_off = f->resident_bytes = 0;
-}
-
 void
 sdb_ring_file_keep_resident(struct sdb_ring_file *f, uint64_t off, uint64_t bytes)
 {
@@ -291,10 +342,10 @@ sdb_ring_file_keep_resident(struct sdb_ring_file *f, uint64_t off, uint64_t byte
     if (end > f->identity.file_bytes) end = f->identity.file_bytes;
     off -= off % page;
     drop_window(f);
-    if (f->fd < 0 || end <= off) return;
+    if (!f->open || end <= off || descriptor(f) < 0) return;
     /* Nobody dereferences this mapping, so no truncation of the file can turn it into a SIGBUS; it is
      * there for mlock, which keeps its pages in memory. A child has no use for it. */
-    window = mmap(NULL, end - off, PROT_READ, MAP_SHARED, f->fd, (off_t)off);
+    window = mmap(NULL, end - off, PROT_READ, MAP_SHARED, f->own.fd, (off_t)off);
     if (window == MAP_FAILED) return;
     madvise(window, end - off, MADV_DONTFORK);
     if (mlock(window, end - off) != 0) {
@@ -311,22 +362,27 @@ sdb_ring_file_close(struct sdb_ring_file *f)
 {
     struct sdb_xfsz_guard guard;
 
-    if (f->fd < 0) return;
+    if (!f->open) return;
     SDB_TESTPOINT(before_close);
     sdb_xfsz_block(&guard);
     write_state(f, SDB_RING_CLOSED);
     sdb_xfsz_restore(&guard);
-    drop_window(f);
-    close(f->fd);
-    f->fd = -1;
+    let_go(f);
 }
 
 void
 sdb_ring_file_abandon(struct sdb_ring_file *f)
 {
-    /* the window was not inherited (MADV_DONTFORK): its address may be something else by now */
-    f->resident = NULL;
+    let_go(f);
+}
+
+void
+sdb_ring_file_forget(struct sdb_ring_file *f)
+{
+    /* neither was inherited (MADV_DONTFORK): their addresses may be something else by now */
+    f->resident = f->life = NULL;
     f->resident_off = f->resident_bytes = 0;
-    if (f->fd >= 0) close(f->fd);
-    f->fd = -1;
+    /* nor was a private table: that number is the app's here, or nobody's */
+    if (f->own.is_private) f->own = SDB_OWN_FD_NONE;
+    let_go(f);
 }

@@ -2,7 +2,7 @@
  *
  * ring_file.h - the file: where it lies, who owns it, writing at an offset. Knows nothing of records.
  *
- * Runs on: create/close any thread that may block; write: scanner thread
+ * Runs on: scanner thread, whose descriptors are its own (own_files.h)
  */
 #ifndef SDB_RING_FILE_H
 #define SDB_RING_FILE_H
@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "core/own_files.h"
 #include "ring_format.h"
 
 enum { SDB_PATH_MAX = 1024 };
@@ -30,11 +31,15 @@ struct sdb_ring_config {
 
 struct sdb_ring_file {
     /* immutable after create */
-    int fd;
+    bool open;
     char path[SDB_PATH_MAX];
     char dir[SDB_PATH_MAX];
     struct sdb_identity identity;
     /* owner: scanner */
+    struct sdb_own_fd own; /* also the sign of life's, where the table is private */
+    dev_t dev;
+    ino_t ino;
+    void *life; /* where it is not: a mapping that nobody reads and that keeps the lock; or NULL */
     int last_errno;
     void *resident; /* read-only mlocked window over the pages to be written next, or NULL */
     uint64_t resident_off, resident_bytes;
@@ -58,8 +63,9 @@ struct sdb_xfsz_guard {
 void sdb_xfsz_block(struct sdb_xfsz_guard *g);
 void sdb_xfsz_restore(struct sdb_xfsz_guard *g);
 
-/* pwrite of all bytes, EINTR retried. 0 or SDB_ERR_IO / _NOSPC (last_errno set). Never raises SIGXFSZ
- * when the calling thread blocks it. */
+/* pwrite of all bytes, EINTR retried. 0 or SDB_ERR_IO / _NOSPC (last_errno set). Where the app closed the descriptor
+ * (own_files.h) the file is opened again by its path, if that still is this file. Never raises SIGXFSZ when the
+ * calling thread blocks it. */
 int sdb_ring_file_write(struct sdb_ring_file *f, uint64_t off, const void *bytes, size_t n);
 
 /* Moves the resident window to the pages of [off, off + bytes), cut to the file: best effort, silent
@@ -67,12 +73,13 @@ int sdb_ring_file_write(struct sdb_ring_file *f, uint64_t off, const void *bytes
 void sdb_ring_file_keep_resident(struct sdb_ring_file *f, uint64_t off, uint64_t bytes);
 
 /* Seals: identity.state = CLOSED, drops the window, closes the descriptor (and with it the flock). Nothing
- * when not open (fd < 0, or after abandon). Never raises SIGXFSZ. */
+ * when not open (or after abandon). Never raises SIGXFSZ. Runs on: the thread that created it. */
 void sdb_ring_file_close(struct sdb_ring_file *f);
 
-/* In a forked child: drops the inherited descriptor and window without touching the file or its lock's
- * sign of life in the parent (the flock lives as long as the parent's own descriptor). */
+/* Lets go of descriptor, lock and window without sealing. Runs on: the thread that created it. */
 void sdb_ring_file_abandon(struct sdb_ring_file *f);
+/* The same for what a forked child has of its parent's; the lock stays the parent's. Runs on: the child. */
+void sdb_ring_file_forget(struct sdb_ring_file *f);
 
 /* Removes the oldest rings of dead processes beyond keep_files in dir; never a live one (flock held),
  * never a file that is not a ring of this uid. Returns the number removed. */

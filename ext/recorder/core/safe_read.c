@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <sys/uio.h>
 #include <unistd.h>
+#include "core/own_files.h"
 #include "error.h"
 #include "sdb_atomic.h"
 
@@ -19,14 +20,17 @@ static struct {
     uint32_t way;
     /* immutable after probe */
     pid_t pid;
-    int mem_fd; /* -1 none */
-} reader = {.mem_fd = -1};
+    /* owner: scanner */
+    struct sdb_own_fd mem;
+} reader = {.mem = {.fd = -1}};
 
 /* The pid and the descriptor of a child are its parent's: nothing may be read with them. */
 static void
 forget_in_child(void)
 {
     sdb_store_relaxed(&reader.way, SDB_SAFE_READ_NONE);
+    if (!reader.mem.is_private) sdb_own_fd_close(&reader.mem);
+    reader.mem = SDB_OWN_FD_NONE;
 }
 
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
@@ -50,14 +54,48 @@ vm_read(void *dst, uint64_t src, size_t n)
 }
 
 static bool
-mem_read(void *dst, uint64_t src, size_t n)
+pread_all(int fd, void *dst, uint64_t src, size_t n)
 {
     ssize_t got;
 
     do {
-        got = pread(reader.mem_fd, dst, n, (off_t)src);
+        got = pread(fd, dst, n, (off_t)src);
     } while (got < 0 && errno == EINTR);
     return got == (ssize_t)n; /* a short read ends at the first page that is not there */
+}
+
+static int
+open_mem(void)
+{
+    return open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+}
+
+/* The scanner keeps a descriptor; others read seldom and keep none. */
+static bool
+mem_read(void *dst, uint64_t src, size_t n)
+{
+    bool whole;
+    int fd;
+
+    if (sdb_own_files_way() != SDB_FILES_VISITOR) {
+        fd = sdb_own_fd_use(&reader.mem);
+        if (fd < 0) {
+            reader.mem = sdb_own_fd_take(open_mem());
+            fd = reader.mem.fd;
+        }
+        return fd >= 0 && pread_all(fd, dst, src, n);
+    }
+    fd = open_mem();
+    if (fd < 0) return false;
+    whole = pread_all(fd, dst, src, n);
+    close(fd);
+    return whole;
+}
+
+void
+sdb_safe_read_scanner_ends(void)
+{
+    sdb_own_fd_close(&reader.mem);
 }
 
 enum sdb_safe_read_way
@@ -68,21 +106,13 @@ sdb_safe_read_probe(void)
     uint32_t way = SDB_SAFE_READ_NONE;
 
     pthread_once(&fork_once, watch_fork);
-    if (reader.mem_fd >= 0) close(reader.mem_fd);
-    reader.mem_fd = -1;
     reader.pid = getpid();
     if (vm_read(&word, (uintptr_t)&known, sizeof word) && word == known) {
         way = SDB_SAFE_READ_VM;
     } else {
         word = 0;
-        reader.mem_fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
-        if (reader.mem_fd >= 0 && mem_read(&word, (uintptr_t)&known, sizeof word) &&
-            word == known) {
+        if (mem_read(&word, (uintptr_t)&known, sizeof word) && word == known)
             way = SDB_SAFE_READ_MEM;
-        } else if (reader.mem_fd >= 0) {
-            close(reader.mem_fd);
-            reader.mem_fd = -1;
-        }
     }
     sdb_store_relaxed(&reader.way, way); /* threads that read are started after this */
     return (enum sdb_safe_read_way)way;

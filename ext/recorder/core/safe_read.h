@@ -29,9 +29,11 @@ struct sdb_safe_piece {
 
 /* Tries the ways on a word of its own and keeps the first that works. Must be called again in a forked
  * child before any other read: until then a read there fails (it would read the parent). Not while another
- * thread reads. Keeps at most one descriptor (O_CLOEXEC). */
+ * thread reads. Only the scanner keeps a descriptor (own_files.h). */
 enum sdb_safe_read_way sdb_safe_read_probe(void);
 enum sdb_safe_read_way sdb_safe_read_way(void);
+/* Closes what the scanner keeps. Runs on: scanner thread, before it ends. */
+void sdb_safe_read_scanner_ends(void);
 /* Words for status: "process_vm_readv", "/proc/self/mem", "none". */
 const char *sdb_safe_read_way_name(void);
 

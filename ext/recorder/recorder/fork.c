@@ -51,12 +51,12 @@ sdb_recorder_forked(struct sdb_recorder *rec)
     bool had_file = __atomic_load_n(&rec->scanner.has_file, __ATOMIC_ACQUIRE);
     if (had_file) {
         compose_child_text(rec, rec->scanner.file.path);
-        sdb_ring_file_abandon(&rec->scanner.file);
+        sdb_ring_file_forget(&rec->scanner.file);
     } else {
         /* forked before its own ring began: the one before is the nearest */
         compose_child_text(rec, NULL);
     }
-    sdb_memory_probe_close(&rec->scanner.memory_probe);
+    sdb_memory_probe_forget(&rec->scanner.memory_probe);
     rec->running = false;
     if (!ruby_native_thread_p()) { /* a C library's own thread forked: no Ruby will run here */
         rec->forked_silent = true;

@@ -105,7 +105,8 @@ stop_at_vm_end(ruby_vm_t *unused)
     if (!rec.running) return;
     sdb_gvl_enable(false);
     sdb_gc_enable_events(false);
-    sdb_scanner_join(&rec.scanner);
+    sdb_scanner_halt(&rec.scanner);
+    sdb_scanner_end(&rec.scanner, false);
     rec.running = false;
 }
 
@@ -161,10 +162,14 @@ sdb_recorder_start(const struct sdb_recorder_options *options, char reason[SDB_R
         return err;
     }
     struct sdb_scanner *sc = &rec.scanner;
-    err = sdb_scanner_open_file(sc);
+    err = sdb_scanner_launch(sc);
     if (err) {
-        snprintf(reason, SDB_REASON_BYTES, "cannot create a ring in %s: %s (%s)", rec.dir,
-                 sdb_error_text(err), strerror(sc->file.last_errno));
+        const char *text = sdb_error_text(err);
+        int number = sc->file.last_errno;
+        if (number)
+            snprintf(reason, SDB_REASON_BYTES, "cannot create a ring in %s: %s (%s)", rec.dir, text,
+                     strerror(number));
+        else snprintf(reason, SDB_REASON_BYTES, "%s", text);
         sdb_recorder_free_parts(&rec);
         return err;
     }
@@ -177,27 +182,28 @@ sdb_recorder_start(const struct sdb_recorder_options *options, char reason[SDB_R
     rec.running = true;
     rec.forked_silent = false;
     VALUE held = Qnil;
-    err = sdb_hold(meet_threads, Qnil, &held) ? sdb_scanner_launch(sc) : SDB_ERR_THREAD;
-    if (err) {
-        snprintf(reason, SDB_REASON_BYTES, "%s", sdb_error_text(err));
-        sdb_recorder_stop(&held);
-        sdb_go_on(held);
+    if (sdb_hold(meet_threads, Qnil, &held)) {
+        sdb_scanner_go(sc);
+        return SDB_OK;
     }
-    return err;
+    snprintf(reason, SDB_REASON_BYTES, "%s", sdb_error_text(SDB_ERR_THREAD));
+    sdb_recorder_stop(&held);
+    sdb_go_on(held);
+    return SDB_ERR_THREAD;
 }
 
 static void *
-join_without_gvl(void *unused)
+halt_without_gvl(void *unused)
 {
     (void)unused;
-    sdb_scanner_join(&rec.scanner);
+    sdb_scanner_halt(&rec.scanner);
     return NULL;
 }
 
 static VALUE
 end_threads(VALUE unused)
 {
-    rb_thread_call_without_gvl(join_without_gvl, NULL, NULL, NULL);
+    rb_thread_call_without_gvl(halt_without_gvl, NULL, NULL, NULL);
     sdb_symbolizer_stop();
     return unused;
 }
@@ -218,8 +224,9 @@ sdb_recorder_stop(VALUE *held)
     sdb_gvl_enable(false);
     sdb_gc_enable_events(false);
     for (int tries = 0; tries < STOP_TRIES && !sdb_hold(end_threads, Qnil, held); tries++) {}
+    sdb_scanner_halt(sc); /* whatever kept coming: nothing of it runs when the tables go */
     sdb_hold(name_the_rest, Qnil, held);
-    sdb_upkeep_close(sc, NULL);
+    sdb_scanner_end(sc, true);
     memcpy(rec.last_counters, sc->counters, sizeof rec.last_counters);
     snprintf(rec.last_path, sizeof rec.last_path, "%s", sc->file.path);
     sdb_recorder_free_parts(&rec);

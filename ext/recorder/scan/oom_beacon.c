@@ -53,8 +53,10 @@ sdb_oom_beacon_second(void *data)
 {
     struct sdb_scanner *sc = data;
     if (upkeep.off || !sc->has_file) return;
+    int fd = sdb_own_fd_use(&sc->file.own);
+    if (fd < 0) return;
     /* an absent daemon costs one failed sendmsg in ten seconds, and changes nothing */
     (void)sdb_oom_register(
-        &upkeep.client, upkeep.socket, sc->file.fd, (uint64_t)(uintptr_t)&sc->threads->live,
+        &upkeep.client, upkeep.socket, fd, (uint64_t)(uintptr_t)&sc->threads->live,
         sc->file.identity.process_start_ticks, upkeep.service, sc->host.monotonic_ns());
 }

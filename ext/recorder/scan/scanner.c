@@ -5,9 +5,7 @@
 #include "scan/scanner.h"
 
 #include <linux/futex.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "error.h"
@@ -20,7 +18,6 @@ enum {
     SLOW_AFTER_TICKS = 50,
     SLOW_PART =
         200, /* a slow tick is so much of the time for which nothing ran: late by 0.5 % of it at most */
-    STACK_BYTES = 256 * 1024
 };
 
 /* Did this tick take the core from a running Ruby thread? By the cpu on which it last got the GVL: threads
@@ -221,15 +218,6 @@ sdb_scanner_run(struct sdb_scanner *sc)
     pthread_mutex_unlock(&sc->tick_lock);
 }
 
-static void *
-scanner_main(void *argument)
-{
-    prctl(PR_SET_NAME, "sdb scanner", 0, 0, 0);
-    prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
-    sdb_scanner_run(argument);
-    return NULL;
-}
-
 void
 sdb_scanner_free(struct sdb_scanner *sc)
 {
@@ -283,7 +271,7 @@ sdb_scanner_init(struct sdb_scanner *sc, const struct sdb_scanner_config *config
     sc->exact = config->exact;
     sc->gc_events = config->gc_events;
     sc->file_config = config->file;
-    sc->file.fd = -1;
+    sc->file.own = SDB_OWN_FD_NONE;
     sc->start_ns = now_ns;
     sc->chunk = UINT64_MAX;
     sc->codes = sdb_code_table_new();
@@ -324,38 +312,9 @@ sdb_scanner_open_file(struct sdb_scanner *sc)
     return 0;
 }
 
-int
-sdb_scanner_launch(struct sdb_scanner *sc)
-{
-    pthread_attr_t attributes;
-    sigset_t all, before;
-    if (pthread_attr_init(&attributes) != 0) return SDB_ERR_THREAD;
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    /* the app's signals are the app's: the scanner inherits a mask that blocks them all */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    sdb_store_release(&sc->stop, 0);
-    int failed = pthread_create(&sc->thread, &attributes, scanner_main, sc);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    if (failed) return SDB_ERR_THREAD;
-    sc->started = true;
-    return 0;
-}
-
 void
 sdb_scanner_wake(struct sdb_scanner *sc)
 {
     sdb_store_seq_cst(&sc->threads->parked, 0);
     syscall(SYS_futex, &sc->threads->parked, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-}
-
-void
-sdb_scanner_join(struct sdb_scanner *sc)
-{
-    if (!sc->started) return;
-    sdb_store_release(&sc->stop, 1);
-    sdb_scanner_wake(sc);
-    pthread_join(sc->thread, NULL);
-    sc->started = false;
 }

@@ -3,7 +3,7 @@
  * scanner.h - the thread that never takes the GVL: each interval it looks at the threads that did something,
  * reads their stacks, and writes what changed. The only writer of the ring.
  *
- * Files: scanner.c the loop and parking; visit.c one thread at one tick; states_inferred.c states on Ruby 3.1;
+ * Files: scanner.c the loop and parking; scanner_life.c its thread, from the file's making to its sealing; visit.c one thread at one tick; states_inferred.c states on Ruby 3.1;
  * upkeep.c what happens each few ms and each second.
  */
 #ifndef SDB_SCANNER_H
@@ -98,7 +98,14 @@ struct sdb_scanner {
     uint64_t counters[SDB_COUNTER_COUNT];
     uint64_t stop;
     uint64_t dump_asked, dump_done; /* flush on request */
-    pthread_mutex_t tick_lock;      /* held during a tick, so that fork finds a tick boundary */
+    struct sdb_scanner_life {
+        pthread_mutex_t lock;
+        pthread_cond_t changed;
+        enum { SDB_AT_BEGIN, SDB_AT_OPEN, SDB_AT_HALT } at;               /* the scanner says */
+        enum { SDB_MAY_OPEN, SDB_MAY_RUN, SDB_MAY_SEAL, SDB_MAY_GO } may; /* others allow */
+        int file_err;
+    } life;
+    pthread_mutex_t tick_lock; /* held during a tick, so that fork finds a tick boundary */
     pthread_t thread;
     bool started;
 };
@@ -128,10 +135,19 @@ void sdb_scanner_free(struct sdb_scanner *sc);
 /* Creates the ring and attaches it. 0 or a negative error, and the errno is in sc->file.last_errno. Runs on: any thread
  * that may block. */
 int sdb_scanner_open_file(struct sdb_scanner *sc);
-/* Starts the native thread. 0 or SDB_ERR_THREAD. */
+
+/* The thread does all that is done with files, from the first to the last: they are in a descriptor table of its own
+ * (core/own_files.h). scanner_life.c: */
+
+/* Starts the native thread and waits until it has made the file: 0, what sdb_ring_file_create returned, or
+ * SDB_ERR_THREAD; then it has ended. It ticks after sdb_scanner_go. Where a file is due later (a forked child) it waits
+ * for nothing and ticks at once. */
 int sdb_scanner_launch(struct sdb_scanner *sc);
-/* Ends and joins it, after a last flush. Runs on: any thread; needs no GVL. */
-void sdb_scanner_join(struct sdb_scanner *sc);
+void sdb_scanner_go(struct sdb_scanner *sc);
+/* Returns after its last tick and flush; the thread waits then. Again: nothing. Runs on: any thread; needs no GVL. */
+void sdb_scanner_halt(struct sdb_scanner *sc);
+/* After a halt: ends the thread, with the ring sealed or as if the process had been killed. Again: nothing. */
+void sdb_scanner_end(struct sdb_scanner *sc, bool seal);
 /* Wakes it from parking. Runs on: any. */
 void sdb_scanner_wake(struct sdb_scanner *sc);
 /* The scanner's life on the calling thread, until `stop`. Runs on: its own thread, or a test. */
@@ -171,8 +187,10 @@ void sdb_upkeep_state(struct sdb_scanner *sc);  /* the state page */
 void sdb_upkeep_parked(struct sdb_scanner *sc); /* names that came since, and that it is parked */
 void sdb_upkeep_second(
     struct sdb_scanner *sc); /* that, counters and clocks into the log, the governor */
-/* After the native thread ended: last names, figures, state CLOSED, closes the file. Runs on: the thread that
- * stops the recording. reason: why it stopped, NULL when asked to. */
+/* After the last tick: last names, figures, state CLOSED, closes the file. reason: why it stopped, NULL when asked
+ * to. */
 void sdb_upkeep_close(struct sdb_scanner *sc, const char *reason);
+/* Closes what is open, without sealing. */
+void sdb_upkeep_abandon(struct sdb_scanner *sc);
 
 #endif

@@ -281,30 +281,29 @@ sdb_upkeep_second(struct sdb_scanner *sc)
     if (sc->every_second) sc->every_second(sc->every_second_data);
 }
 
-static void
-write_end(struct sdb_scanner *sc, const char *reason)
+void
+sdb_upkeep_abandon(struct sdb_scanner *sc)
 {
-    sdb_events_drain_all(sc);
-    write_names(sc);
-    if (!sc->has_file && sc->file_due_ns) open_file(sc);
-    sdb_upkeep_second(sc);
-    sdb_upkeep_flush(sc);
-    if (!sc->has_file) return;
-    sdb_ring_writer_state(sc->writer, SDB_RING_CLOSED, sc->counters, reason, sc->now_ns,
-                          sc->host.realtime_ns());
-    sdb_ring_file_close(&sc->file);
+    if (sc->has_file) sdb_ring_file_abandon(&sc->file);
     __atomic_store_n(&sc->has_file, false, __ATOMIC_RELEASE);
+    sdb_memory_probe_close(&sc->memory_probe);
 }
 
 void
 sdb_upkeep_close(struct sdb_scanner *sc, const char *reason)
 {
-    struct sdb_xfsz_guard guard;
     sc->now_ns = sc->host.monotonic_ns();
-    sdb_xfsz_block(&guard); /* this is a thread of the app */
-    write_end(sc, reason);
-    sdb_xfsz_restore(&guard);
-    sdb_memory_probe_close(&sc->memory_probe);
+    sdb_events_drain_all(sc);
+    write_names(sc);
+    if (!sc->has_file && sc->file_due_ns) open_file(sc);
+    sdb_upkeep_second(sc);
+    sdb_upkeep_flush(sc);
+    if (sc->has_file) {
+        sdb_ring_writer_state(sc->writer, SDB_RING_CLOSED, sc->counters, reason, sc->now_ns,
+                              sc->host.realtime_ns());
+        sdb_ring_file_close(&sc->file);
+    }
+    sdb_upkeep_abandon(sc);
 }
 
 void
