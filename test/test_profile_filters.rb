@@ -197,7 +197,7 @@ class TestProfileFilters < Minitest::Test
   def test_documents_are_frozen_and_give_their_json
     answer = profile(&STORY).functions
     assert_predicate answer, :frozen?
-    assert_equal %i[schema metric total_ns threads samples unnamed_ns functions], answer.to_h.keys
+    assert_equal %i[schema metric total_ns threads samples unnamed_ns functions lost], answer.to_h.keys
     assert_equal %i[name path line self_ns total_ns], answer.to_h[:functions].first.keys
     assert_equal 202, answer.samples
   end

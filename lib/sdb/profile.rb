@@ -11,6 +11,7 @@ module Sdb
   #
   #   from:, to:      Integer ns from the start of the earliest log (negative: from its end), Time, or the
   #                   command line's text ("-30s", "14:05:10", "2024-05-01T14:05:10Z")
+  #                   a clock time is taken on the day on which the window touches the logs
   #   last:           Integer ns or text ("10m"), up to the end
   #   pid:            Integer or Array
   #   thread:         name, or tid as Integer or digits, or Array of these

@@ -117,12 +117,12 @@ module Sdb
         span_answers.request(numbers.max_by { |number| walls.unpack1("Q", offset: number * 8) }, selection, lost)
       end
 
-      # `sdb stacks`: what every thread did at an instant (as from:), default each log's last one known. Filters of
+      # `sdb stacks`: what every thread did at an instant (as to:), default each log's last one known. Filters of
       # spans, tags and states leave out threads that were not in them then; focus, hide and only_app as everywhere.
       #: (?at: Integer | Time | String | nil, ?pid: Integer?, **untyped) -> Stacks
       def stacks(at: nil, **filters)
         selection = select(filters)
-        instant = at ? Instants.new(data).parse(at) : @part && @part[:to]
+        instant = at ? [Instants.new(data).window(nil, at).last, data.end_ns].min : @part && @part[:to]
         threads = data.threads.each_index.filter_map { |number| thread_stack(number, instant, selection) if selection.thread?(number) }
         Stacks.new(at: stacks_time(instant), threads: threads)
       end

@@ -89,15 +89,12 @@ module Sdb
       private
 
       def range
-        from = @filters.key?(:from) ? @instants.parse(@filters[:from]) : 0
-        to = @filters.key?(:to) ? @instants.parse(@filters[:to]) : nil
+        from, to = @instants.window(*@filters.values_at(:from, :to))
         if @filters.key?(:last)
           raise FilterError, "give last or from, not both" if @filters.key?(:from)
 
           from = [(to || @part[:to] || @data.end_ns) - Instants.duration(@filters[:last]), 0].max
         end
-        raise FilterError, "from is after to" if to && from > to
-
         [from, to]
       end
 
