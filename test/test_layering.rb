@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "tsort"
 
 # The layers of ext/README.md, enforced by reading each file's includes: a file may include its own layer and the
 # layers named for it, and may know of CRuby only where that is said.
@@ -21,6 +22,8 @@ class TestLayering < Minitest::Test
     "bpf" => [%w[ext/format ext/reader/log], false]
   }.freeze
   RUBY_HEADER = %r{\A(ruby|internal|vm_core|iseq|debug_counter)(\.h|/)}
+  # Circles that are being cut.
+  BEING_CUT = ["ring_file <-> ring_identity", "symbolizer <-> symbolizer_work"].freeze
   # What a reader that opens a production log on any POSIX system cannot include.
   LINUX_ONLY = %r{\A(linux/|sys/(prctl|syscall|eventfd|epoll|inotify|signalfd|timerfd|sysinfo|vfs)\.h|sched\.h)}
   # bpf/.output is generated.
@@ -29,6 +32,17 @@ class TestLayering < Minitest::Test
   def test_a_file_includes_only_the_layers_below_its_own
     wrong = quoted_includes.reject { |layer, _, target| target && allowed(layer).include?(layer_of(target)) }
     assert_empty(wrong.map { |_, place, target, name| "#{place} includes #{target || name}" })
+  end
+
+  # x.c, x.h and x_impl.h are one module.
+  def test_no_circle_between_the_modules_of_a_folder
+    graph = Hash.new { |hash, module_name| hash[module_name] = [] }
+    quoted_includes.each do |_, place, target|
+      from, to = [place.sub(/:\d+\z/, ""), target].map { |path| path&.sub(/(_impl)?\.[ch]\z/, "") }
+      graph[from] |= [to] if to && from != to
+    end
+    circles = strongly_connected(graph).select { |modules| modules.size > 1 }
+    assert_empty(circles.map { |modules| modules.map { |m| File.basename(m) }.sort.join(" <-> ") } - BEING_CUT)
   end
 
   def test_only_vm_and_what_is_above_it_know_ruby
@@ -55,6 +69,11 @@ class TestLayering < Minitest::Test
   end
 
   private
+
+  def strongly_connected(graph)
+    each_node = ->(&block) { (graph.keys | graph.values.flatten).each(&block) }
+    TSort.strongly_connected_components(each_node, ->(node, &block) { graph.fetch(node, []).each(&block) })
+  end
 
   def allowed(layer)
     [layer, *LAYERS.fetch(layer).first]

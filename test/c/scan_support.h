@@ -9,6 +9,7 @@
 #include "core/safe_read.h"
 #include "ring_support.h"
 #include "scan/scanner.h"
+#include "scan/upkeep.h"
 #include "walk.h"
 
 enum {
@@ -188,7 +189,7 @@ fake_begin(bool exact)
         .stacks_last = exact,
     };
     NEED(sdb_scanner_init(&fake.scanner, &config) == 0);
-    NEED(sdb_scanner_open_file(&fake.scanner) == 0);
+    NEED(sdb_upkeep_open_file(&fake.scanner) == 0);
     return &fake.scanner;
 }
 

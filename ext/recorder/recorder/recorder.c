@@ -22,6 +22,7 @@
 #include "spans/allocations.h"
 #include "spans/spans.h"
 #include "scan/oom_beacon.h"
+#include "scan/upkeep.h"
 #include "vm/protect.h"
 #include "vm/symbolizer.h"
 

@@ -6,8 +6,8 @@
 
 #include <string.h>
 #include "varint.h"
-#include "scan/events.h"
-#include "scan/scanner.h"
+#include "scan/event_feed.h"
+#include "scan/state.h"
 
 enum { RECORD_MAX_BYTES = 12 * 1024 };
 

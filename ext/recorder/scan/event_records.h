@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * event_records.h - an event as a record of the ring: the payload that an app thread queued (events.h), its strings as
- * numbers of the chunk, its time since the start. Room is made before, by events.c, its only user.
+ * event_records.h - an event as a record of the ring: the payload that an app thread queued (event_feed.h), its strings as
+ * numbers of the chunk, its time since the start. Room is made before, by open_work.c, its only user.
  *
  * Runs on: scanner thread, no GVL
  */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include "core/safe_read.h"
 #include "sdb_atomic.h"
-#include "scan/walk.h"
+#include "scan/thread_memory.h"
 
 enum {
     MAGIC_MASK = 0x7fff0001,

@@ -5,11 +5,12 @@
  *
  * Runs on: scanner thread, no GVL
  */
+#include "scan/memory_log.h"
+
 #include <string.h>
 #include "core/memory_probe.h"
 #include "sdb_atomic.h"
 #include "varint.h"
-#include "scan/scanner.h"
 
 enum {
     EVERY_NS = 50000000,      /* between two looks */
@@ -84,7 +85,7 @@ soon_full(struct sdb_scanner *sc, const struct sdb_memory *m, uint64_t passed_ns
 }
 
 void
-sdb_upkeep_memory(struct sdb_scanner *sc)
+sdb_memory_log(struct sdb_scanner *sc)
 {
     uint64_t passed = sc->now_ns - sc->memory_ns;
     if (passed < (uint64_t)(sc->memory_short ? NEAR_EVERY_NS : EVERY_NS)) return;

@@ -11,7 +11,7 @@
 #include <string.h>
 #include "core/oom_client.h"
 #include "oom_protocol.h"
-#include "scan/scanner.h"
+#include "scan/state.h"
 
 static struct {
     /* immutable while running */

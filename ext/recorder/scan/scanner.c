@@ -10,6 +10,11 @@
 #include <unistd.h>
 #include "error.h"
 #include "sdb_atomic.h"
+#include "scan/open_work.h"
+#include "scan/states.h"
+#include "scan/upkeep.h"
+#include "scan/visit.h"
+#include "scan/walk.h"
 
 enum {
     IDLE_ASK_NS = 100000000,
@@ -47,7 +52,7 @@ visit_active(struct sdb_scanner *sc)
             bits &= bits - 1;
             struct sdb_slot *slot = sdb_thread_slot(sc->threads, index);
             if (sc->exact) count_displaced(sc, slot);
-            sdb_visit(sc, slot, index);
+            sdb_visit(sc, slot);
             any = true;
         }
     }
@@ -60,7 +65,7 @@ visit_all(struct sdb_scanner *sc)
     uint64_t used = sdb_load_acquire(&sc->threads->live.segments_used);
     for (uint32_t i = 0; i < used * SDB_SEGMENT_SLOTS; i++) {
         struct sdb_slot *slot = sdb_thread_slot(sc->threads, i);
-        if (slot && sdb_load_relaxed(&slot->life) != SDB_SLOT_FREE) sdb_visit(sc, slot, i);
+        if (slot && sdb_load_relaxed(&slot->life) != SDB_SLOT_FREE) sdb_visit(sc, slot);
     }
 }
 
@@ -71,18 +76,6 @@ slow_tick_ns(const struct sdb_scanner *sc)
     uint64_t part = (sc->host.monotonic_ns() - sc->ran_ns) / SLOW_PART;
     if (part > SLOW_TICK_NS) part = SLOW_TICK_NS;
     return part > sc->pacing.interval_ns ? part : sc->pacing.interval_ns;
-}
-
-/* Ruby 3.1: no event says who did something; the threads' CPU clocks do. True when one ran. */
-static bool
-visit_inferred(struct sdb_scanner *sc, bool look)
-{
-    if (look) visit_all(sc);
-    if (sc->beside_ns * 2 >= sc->now_ns - sc->previous_ns) sdb_count(sc, SDB_C_DISPLACED_TICKS, 1);
-    sc->beside_ns = 0;
-    if (!sc->inferred_ran && !sc->inferred_running) return false;
-    sc->ran_ns = sc->now_ns;
-    return true;
 }
 
 static void
@@ -113,15 +106,16 @@ sdb_scanner_tick(struct sdb_scanner *sc, uint64_t now_ns)
     sc->gc_now = !sc->gc_events && sc->host.during_gc();
 
     sc->cpu = sc->host.cpu();
-    bool look = !sc->exact && sdb_infer_clocks(sc);
+    bool all = sc->states->began(sc);
     bool any = visit_active(sc);
-    if (!sc->exact) any = visit_inferred(sc, look);
+    if (all) visit_all(sc);
+    any = sc->states->ended(sc, any);
     sc->idle_ticks = any ? 0 : sc->idle_ticks + 1;
     if (sc->idle_ticks == 0 && !parked && sc->previous_ns)
         sc->worked_ns += now_ns - sc->previous_ns;
     if (sc->chunk != sdb_ring_writer_chunk(sc->writer) || sc->last_tick) {
         sc->chunk = sdb_ring_writer_chunk(sc->writer);
-        sdb_events_repeat(sc);
+        sdb_work_repeat(sc);
         visit_all(sc);
     }
     sdb_upkeep_tick(sc);
@@ -229,13 +223,13 @@ sdb_scanner_free(struct sdb_scanner *sc)
     sdb_edge_set_free(sc->edges);
     sdb_ring_writer_free(sc->writer);
     sdb_symbol_area_free(sc->symbols);
-    sdb_events_free(sc->events);
+    sdb_open_work_free(sc->work);
     sc->walker = NULL;
     sc->codes = NULL;
     sc->edges = NULL;
     sc->writer = NULL;
     sc->symbols = NULL;
-    sc->events = NULL;
+    sc->work = NULL;
 }
 
 /* What others read of this process, also after it is dead. */
@@ -269,6 +263,7 @@ sdb_scanner_init(struct sdb_scanner *sc, const struct sdb_scanner_config *config
     sc->periods = config->periods;
     sc->host = config->host;
     sc->exact = config->exact;
+    sc->states = config->exact ? &sdb_states_exact : &sdb_states_inferred;
     sc->gc_events = config->gc_events;
     sc->file_config = config->file;
     sc->file.own = SDB_OWN_FD_NONE;
@@ -278,7 +273,7 @@ sdb_scanner_init(struct sdb_scanner *sc, const struct sdb_scanner_config *config
     sc->edges = sdb_edge_set_new();
     sc->writer = sdb_ring_writer_new(now_ns, interval_ns);
     sc->symbols = sdb_symbol_area_new();
-    sc->events = sdb_events_new();
+    sc->work = sdb_open_work_new();
     struct sdb_walker_config walker = {
         .layout = config->layout,
         .stacks_last = config->stacks_last,
@@ -290,7 +285,7 @@ sdb_scanner_init(struct sdb_scanner *sc, const struct sdb_scanner_config *config
         .host = &sc->host,
     };
     sc->walker = sc->codes && sc->edges ? sdb_walker_new(&walker) : NULL;
-    if (!sc->walker || !sc->writer || !sc->symbols || !sc->events) {
+    if (!sc->walker || !sc->writer || !sc->symbols || !sc->work) {
         sdb_scanner_free(sc);
         return SDB_ERR_NOMEM;
     }
@@ -298,17 +293,6 @@ sdb_scanner_init(struct sdb_scanner *sc, const struct sdb_scanner_config *config
     sdb_set_counter(sc, SDB_C_EFFECTIVE_INTERVAL_NS, interval_ns);
     sdb_set_counter(sc, SDB_C_MAX_CPU_PPM, config->max_cpu_ppm);
     publish_table(sc, &config->layout);
-    return 0;
-}
-
-int
-sdb_scanner_open_file(struct sdb_scanner *sc)
-{
-    int err = sdb_ring_file_create(&sc->file, &sc->file_config);
-    if (err) return err;
-    sdb_ring_writer_attach(sc->writer, &sc->file);
-    sdb_symbol_area_attach(sc->symbols, &sc->file);
-    __atomic_store_n(&sc->has_file, true, __ATOMIC_RELEASE);
     return 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * stack_copy.h - where the stack of a thread lies, and its frames: loaded, or from our copy where the stack may
- * vanish, and compared with those of the last walk. For the files of walk_impl.h only.
+ * vanish, and compared with those of the last walk. For walk.c and walk_proof.c only.
  *
  * Runs on: scanner thread, no GVL
  */
@@ -9,7 +9,9 @@
 #define SDB_STACK_COPY_H
 
 #include "sdb_atomic.h"
-#include "scan/walk_impl.h"
+#include "live_table.h"
+#include "scan/thread_memory.h"
+#include "scan/walker.h"
 
 /* Where the stack lies now. 0 or a walk result. th is pinned through its Thread, so th->ec and the root ec
  * may be loaded; a fiber's ec may be freed meanwhile and is read safely. */

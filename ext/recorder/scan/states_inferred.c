@@ -6,7 +6,7 @@
  * Runs on: scanner thread, no GVL
  */
 #include "sdb_atomic.h"
-#include "scan/scanner.h"
+#include "scan/states.h"
 
 enum {
     NOISE_NS = 3000,
@@ -146,19 +146,30 @@ read_what_may_have_run(struct sdb_scanner *sc)
     return true;
 }
 
-bool
-sdb_infer_clocks(struct sdb_scanner *sc)
+static bool
+began(struct sdb_scanner *sc)
 {
     bool look = read_what_may_have_run(sc);
     sc->inferred_running = sc->inferred_ran = false; /* of the tick before */
     return look;
 }
 
-/* A thread says where it runs when a span begins or ends; where there is one cpu only, all do. */
-void
-sdb_infer_second(struct sdb_scanner *sc)
+static bool
+ended(struct sdb_scanner *sc, bool any)
 {
-    sc->one_cpu = !sc->exact && sc->host.one_cpu();
+    (void)any; /* no event says who did something; the clocks do */
+    if (sc->beside_ns * 2 >= sc->now_ns - sc->previous_ns) sdb_count(sc, SDB_C_DISPLACED_TICKS, 1);
+    sc->beside_ns = 0;
+    if (!sc->inferred_ran && !sc->inferred_running) return false;
+    sc->ran_ns = sc->now_ns;
+    return true;
+}
+
+/* A thread says where it runs when a span begins or ends; where there is one cpu only, all do. */
+static void
+second(struct sdb_scanner *sc)
+{
+    sc->one_cpu = sc->host.one_cpu();
 }
 
 /* Whether its clock went on since it was read, a few microseconds ago. */
@@ -168,9 +179,10 @@ runs_now(const struct sdb_scanner *sc, uint64_t tid, uint64_t cpu_ns)
     return clock_of(sc, tid) > cpu_ns;
 }
 
-bool
-sdb_infer_state(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan,
-                struct sdb_state_view *out, bool *ran)
+/* False: not due, or nothing new. */
+static bool
+infer(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan,
+      struct sdb_state_view *out)
 {
     *out = (struct sdb_state_view){
         .state = scan->inferred_state,
@@ -179,7 +191,6 @@ sdb_infer_state(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *
         .resumes = scan->resumes,
         .tid = sdb_load_relaxed(&slot->tid),
     };
-    *ran = false;
     bool first = scan->seen_cpu_ns == 0;
     if (scan->stack_due || scan->inferred_state == SDB_RUNNING)
         sc->inferred_running = true; /* look again next tick */
@@ -201,13 +212,13 @@ sdb_infer_state(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *
     scan->seen_cpu_ns = cpu;
     if (sc->one_cpu || (int)sdb_load_relaxed(&slot->cpu) == sc->cpu) sc->beside_ns += used;
     scan->checked_ns = sc->now_ns;
-    *ran = first || used > RAN_NS;
-    if (*ran) {
+    bool ran = first || used > RAN_NS;
+    if (ran) {
         sc->inferred_ran = true;
         scan->stack_due = true;
         sdb_store_relaxed(&slot->since_ns, sc->now_ns); /* for sdb_thread_last_blocked */
     }
-    scan->idle_checks = *ran ? 0 : scan->idle_checks + 1;
+    scan->idle_checks = ran ? 0 : scan->idle_checks + 1;
     /* it stopped: once more, now that it stands still, so that what it waits in is whole and certain. Unless it stood
      * already when its stack was read, just after its clock was */
     if (scan->idle_checks == 1 && used) scan->stack_due = true;
@@ -224,13 +235,35 @@ sdb_infer_state(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *
     if (!all_of_it && elapsed > used) scan->inferred_blocked_ns += elapsed - used;
     /* one that woke in the interval and still runs: what it was blocked is then not its present stack's */
     bool running =
-        all_of_it || (*ran && !first && before == SDB_BLOCKED && runs_now(sc, out->tid, cpu));
+        all_of_it || (ran && !first && before == SDB_BLOCKED && runs_now(sc, out->tid, cpu));
     scan->inferred_state = running ? SDB_RUNNING : SDB_BLOCKED;
     if (running) sc->inferred_running = true;
     out->state = scan->inferred_state;
     out->blocked_ns = scan->inferred_blocked_ns;
     /* blocked on and on is no news; the total is written with the next change */
-    if (*ran || running || before != out->state) out->since_ns = scan->inferred_blocked_ns;
+    if (ran || running || before != out->state) out->since_ns = scan->inferred_blocked_ns;
     else out->since_ns = scan->since_ns;
     return true;
 }
+
+static bool
+look(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan, bool due,
+     struct sdb_look *out)
+{
+    if (!infer(sc, slot, scan, &out->view) && !due) return false;
+    out->state = out->view.state;
+    out->running = out->view.state == SDB_RUNNING;
+    out->still = false;
+    out->stack_due = scan->stack_due;
+    return true;
+}
+
+static void
+looked(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan,
+       const struct sdb_look *look)
+{
+    (void)sc, (void)slot, (void)scan, (void)look;
+}
+
+const struct sdb_states sdb_states_inferred = {
+    .began = began, .look = look, .looked = looked, .ended = ended, .second = second};

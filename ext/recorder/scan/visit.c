@@ -1,39 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * visit.c - one thread at one tick: its state and times, its stack when it may have changed, and a record
- * when anything did.
+ * visit.c - see visit.h. A visit reads (state, stack, what it queued), attributes (which span the stack belongs to) and
+ * writes (a sample, when anything changed).
  *
  * Runs on: scanner thread, no GVL
  */
+#include "scan/visit.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include "core/own_heap.h"
 #include "sdb_atomic.h"
-#include "scan/scanner.h"
+#include "scan/open_work.h"
+#include "scan/states.h"
+#include "scan/thread_records.h"
 
-enum { PROBATION_TICKS = 8, NAME_WAIT_NS = 200000000 };
-
-static struct sdb_scan *
-scan_of(struct sdb_scanner *sc, struct sdb_slot *slot)
-{
-    struct sdb_scan *scan = (struct sdb_scan *)(uintptr_t)slot->scan;
-    if (!scan) {
-        scan = sdb_own_calloc(1, sizeof *scan);
-        if (!scan) return NULL;
-        slot->scan = (uint64_t)(uintptr_t)scan;
-    }
-    uint64_t serial = sdb_load_relaxed(&slot->serial);
-    if (scan->serial == serial) return scan;
-    /* a new thread in an old slot: only the buffer stays */
-    struct sdb_frame *frames = scan->frames;
-    uint32_t capacity = scan->capacity;
-    *scan = (struct sdb_scan){.frames = frames, .capacity = capacity, .serial = serial};
-    scan->node_chunk = scan->thread_chunk = scan->sample_chunk = UINT64_MAX;
-    scan->checked_ns = sdb_load_relaxed(&slot->birth_ns);
-    if (!(sdb_load_relaxed(&slot->flags) & SDB_THREAD_OWN)) sdb_count(sc, SDB_C_THREADS_SEEN, 1);
-    sc->ask_soon = true;
-    return scan;
-}
+enum { NAME_WAIT_NS = 200000000 };
 
 static uint64_t
 cpu_of(const struct sdb_scanner *sc, const struct sdb_slot *slot, const struct sdb_state_view *v,
@@ -50,51 +32,6 @@ cpu_of(const struct sdb_scanner *sc, const struct sdb_slot *slot, const struct s
         scan->cpu_base_ns = begin && begin <= clock ? begin : clock - scan->cpu_ns;
     }
     return clock - scan->cpu_base_ns;
-}
-
-static void
-write_thread(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan, uint32_t index)
-{
-    char text[8 * SDB_NAME_WORDS];
-    uint64_t version;
-    int bytes = sdb_thread_get_name(slot, text, &version);
-    uint64_t flags = sdb_load_relaxed(&slot->flags);
-    if (bytes < 0 && (flags & SDB_THREAD_MAIN)) {
-        memcpy(text, "main", 4);
-        bytes = 4;
-    }
-    struct sdb_thread_record record = {
-        .slot = index,
-        .tid = (uint32_t)sdb_load_relaxed(&slot->tid),
-        .flags = (uint32_t)flags,
-        .serial = scan->serial,
-        .birth_ns = sdb_load_relaxed(&slot->birth_ns),
-        .name = bytes >= 0 ? text : NULL,
-        .name_bytes = bytes >= 0 ? (size_t)bytes : 0,
-    };
-    sdb_ring_writer_reserve(sc->writer, 512);
-    sdb_ring_writer_thread(sc->writer, &record);
-    scan->thread_chunk = sdb_ring_writer_chunk(sc->writer);
-    scan->name = version;
-}
-
-void
-sdb_visit_thread(struct sdb_scanner *sc, struct sdb_slot *slot, uint64_t serial)
-{
-    uint64_t life = slot ? sdb_load_acquire(&slot->life) : SDB_SLOT_FREE;
-    if (life != SDB_SLOT_LIVE && life != SDB_SLOT_DEAD) return;
-    struct sdb_scan *scan = scan_of(sc, slot);
-    if (!scan || scan->serial != serial || sdb_load_relaxed(&slot->flags) & SDB_THREAD_OWN) return;
-    if (scan->thread_chunk != sdb_ring_writer_chunk(sc->writer))
-        write_thread(sc, slot, scan, (uint32_t)slot->index);
-}
-
-static uint64_t
-name_version(const struct sdb_slot *slot)
-{
-    const struct sdb_slot_name *name =
-        (const struct sdb_slot_name *)(uintptr_t)sdb_load_acquire(&slot->name);
-    return name ? sdb_load_acquire(&name->seq) : 0;
 }
 
 /* The node of the slot's stack in the active chunk; frames below `from` keep theirs when they have any. */
@@ -166,19 +103,20 @@ totals_at_end(const struct sdb_scanner *sc, const struct sdb_slot *slot,
 }
 
 static void
-retire(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan, uint32_t index)
+retire(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan)
 {
-    sdb_events_drain(sc, slot);
-    sdb_events_retire(sc, slot);
+    sdb_work_drain(sc, slot);
+    sdb_work_retire(sc, slot);
     if (!(sdb_load_relaxed(&slot->flags) & SDB_THREAD_OWN)) {
         if (scan->thread_chunk != sdb_ring_writer_chunk(sc->writer) ||
-            scan->name != name_version(slot)) {
-            write_thread(sc, slot, scan, index);
+            scan->name != sdb_thread_name_version(slot)) {
+            sdb_thread_write(sc, slot, scan);
         }
         struct sdb_sample totals;
         uint64_t end_ns = sdb_load_relaxed(&slot->death_ns);
         bool known = totals_at_end(sc, slot, scan, end_ns, &totals);
-        sdb_ring_writer_thread_end(sc->writer, index, scan->serial, end_ns, known ? &totals : NULL);
+        sdb_ring_writer_thread_end(sc->writer, (uint32_t)slot->index, scan->serial, end_ns,
+                                   known ? &totals : NULL);
     }
     scan->depth = 0;
     scan->serial = 0;
@@ -189,13 +127,6 @@ retire(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan, uin
     }
     sdb_store_release(&slot->life, SDB_SLOT_RETIRED); /* the symbolizer unpins and frees it */
     sc->ask_soon = true;
-}
-
-static void
-keep_active(struct sdb_scanner *sc, uint32_t index)
-{
-    sdb_or_seq_cst(&sc->threads->active[index / SDB_SEGMENT_SLOTS],
-                   1ull << (index % SDB_SEGMENT_SLOTS));
 }
 
 /* Many threads name themselves, and the name is the only thing a person knows them by: a thread that ended is kept
@@ -226,12 +157,11 @@ first_stack_gone(const struct sdb_scanner *sc, const struct sdb_slot *slot)
 /* Reads the stack if it may have changed. *from: where nodes must be looked up again. */
 static void
 read_stack(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan,
-           const struct sdb_state_view *v, bool running, uint32_t *from)
+           const struct sdb_look *look, uint32_t *from)
 {
+    const struct sdb_state_view *v = &look->view;
     uint32_t changed = scan->depth;
-    /* only a thread that waits for the GVL stands still for certain: SUSPENDED may be followed by running on
-     * (thread_pthread.c:thread_sched_to_waiting_until_wakeup, 3.3+) */
-    bool still = sc->exact && v->state == SDB_GVL_WAIT;
+    bool still = look->still, running = look->running;
     enum sdb_walk_result result = sdb_walk(sc->walker, slot, scan, still, sc->tick, &changed);
     if (still && (result == SDB_WALK_WHOLE || result == SDB_WALK_TORN)) {
         struct sdb_state_view after;
@@ -278,23 +208,6 @@ read_stack(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan,
     }
 }
 
-/* A slot that says blocked while its thread runs on (see read_stack). Adjusts the view; true while it runs. */
-static bool
-phantom_run(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan,
-            struct sdb_state_view *v)
-{
-    if (scan->phantom_since_ns &&
-        (v->state != SDB_BLOCKED || v->since_ns > scan->phantom_since_ns)) {
-        scan->phantom_blocked_ns += v->since_ns - scan->phantom_since_ns;
-        scan->phantom_since_ns = 0;
-    }
-    if (!scan->phantom_since_ns && v->state == SDB_BLOCKED && scan->resumes == v->resumes &&
-        scan->probation && sdb_walk_moved(sc->walker, slot, scan)) {
-        scan->phantom_since_ns = sc->previous_ns > v->since_ns ? sc->previous_ns : v->since_ns;
-    }
-    return scan->phantom_since_ns != 0;
-}
-
 static void
 write_sample(struct sdb_scanner *sc, const struct sdb_slot *slot, struct sdb_scan *scan,
              const struct sdb_state_view *v, uint32_t node, uint64_t state)
@@ -320,94 +233,121 @@ write_sample(struct sdb_scanner *sc, const struct sdb_slot *slot, struct sdb_sca
     scan->since_ns = v->since_ns;
 }
 
+/* ---- a visit: read, attribute, write ---- */
+
+struct visit {
+    struct sdb_slot *slot;
+    struct sdb_scan *scan;
+    struct sdb_look look;
+    /* what it queued of spans and tags until its state was read, and while its stack was */
+    struct sdb_changes before, after;
+    /* frames from here on are new */
+    uint32_t from;
+    /* as before this visit */
+    uint32_t more;
+    /* what is to be written */
+    uint64_t state;
+    uint32_t node;
+};
+
+/* The thread's state, and its stack when it may be another. False: nothing to be written of it at this tick. */
+static bool
+read_thread(struct sdb_scanner *sc, struct visit *v)
+{
+    struct sdb_scan *scan = v->scan;
+    bool due = sc->last_tick || scan->sample_chunk != sdb_ring_writer_chunk(sc->writer);
+    v->before = sdb_work_drain(sc, v->slot);
+    if (v->before.last_ns)
+        scan->span_moved = scan->stack_due = true; /* it ran, so much is certain */
+    if (!sc->states->look(sc, v->slot, scan, due, &v->look)) return false;
+    v->state = v->look.state;
+    if (v->look.running && !sc->gc_events && sc->gc_now) {
+        v->state = SDB_GC;
+        scan->gc_sampled_ns += sc->now_ns - sc->previous_ns;
+    }
+    v->from = scan->depth;
+    v->more = scan->more;
+    if (v->state != SDB_GC && v->look.stack_due) read_stack(sc, v->slot, scan, &v->look, &v->from);
+    v->after = sdb_work_drain(sc, v->slot);
+    return true;
+}
+
+/* The thread and the node of its stack, in the chunk that is active in the end. */
+static void
+place(struct sdb_scanner *sc, struct visit *v)
+{
+    struct sdb_scan *scan = v->scan;
+    uint64_t chunk = sdb_ring_writer_chunk(sc->writer);
+    if (scan->thread_chunk != chunk || scan->name != sdb_thread_name_version(v->slot))
+        sdb_thread_write(sc, v->slot, scan);
+    v->node = node_of(sc, scan, v->from);
+    if (scan->thread_chunk == sdb_ring_writer_chunk(sc->writer)) return;
+    sdb_thread_write(sc, v->slot, scan); /* node_of began a chunk */
+    v->node = node_of(sc, scan, 0);
+}
+
 static bool
 changed_by(const struct sdb_changes *changes, uint64_t ns)
 {
     return changes->last_ns && changes->first_ns <= ns;
 }
 
-void
-sdb_visit(struct sdb_scanner *sc, struct sdb_slot *slot, uint32_t index)
+/* Which span the stack belongs to: none gets the time of another's stack. */
+static void
+attribute(struct sdb_scanner *sc, struct visit *v)
 {
-    uint64_t life = sdb_load_acquire(&slot->life);
-    if (life == SDB_SLOT_CLAIMED) keep_active(sc, index);
-    if (life != SDB_SLOT_LIVE && life != SDB_SLOT_DEAD) return;
-    struct sdb_scan *scan = scan_of(sc, slot);
-    if (!scan) return;
-    if (life == SDB_SLOT_DEAD) {
-        if (!name_is_final(sc, scan, sdb_load_relaxed(&slot->death_ns))) {
-            keep_active(sc, index);
-            return;
-        }
-        retire(sc, slot, scan, index);
-        return;
-    }
-    if (sdb_load_relaxed(&slot->flags) & SDB_THREAD_OWN) return;
-
-    struct sdb_state_view v;
-    bool ran = false,
-         due = sc->last_tick || scan->sample_chunk != sdb_ring_writer_chunk(sc->writer);
-    if (sc->exact) {
-        if (!sdb_thread_view(slot, &v)) {
-            keep_active(sc, index); /* its hook is in the middle of an update: next tick */
-            return;
-        }
-    }
-    struct sdb_changes before = sdb_events_drain(sc, slot);
-    if (before.last_ns)
-        scan->span_moved = scan->stack_due = true; /* 3.1: it ran, so much is certain */
-    if (!sc->exact && !sdb_infer_state(sc, slot, scan, &v, &ran) && !due) return;
-    bool phantom = sc->exact && phantom_run(sc, slot, scan, &v);
-    bool running = v.state == SDB_RUNNING || v.state == SDB_GC || phantom;
-    uint64_t state = phantom ? SDB_RUNNING : v.state;
-    if (running && !sc->gc_events && sc->gc_now) {
-        state = SDB_GC;
-        scan->gc_sampled_ns += sc->now_ns - sc->previous_ns;
-    }
-    bool switched = v.resumes != scan->resumes;
-    if (v.since_ns != scan->since_ns)
-        scan->probation = PROBATION_TICKS; /* blocked anew, perhaps never seen running */
-    uint32_t from = scan->depth, more_before = scan->more;
-    if (state != SDB_GC && (sc->exact ? running || switched : scan->stack_due)) {
-        read_stack(sc, slot, scan, &v, running, &from);
-    }
-    struct sdb_changes after = sdb_events_drain(sc, slot);
-    uint64_t chunk = sdb_ring_writer_chunk(sc->writer);
-    if (scan->thread_chunk != chunk || scan->name != name_version(slot))
-        write_thread(sc, slot, scan, index);
-    uint32_t node = node_of(sc, scan, from);
-    if (scan->thread_chunk != sdb_ring_writer_chunk(sc->writer)) { /* node_of began a chunk */
-        write_thread(sc, slot, scan, index);
-        node = node_of(sc, scan, 0);
-    }
+    struct sdb_scan *scan = v->scan;
     bool in_chunk = scan->sample_chunk == sdb_ring_writer_chunk(sc->writer);
-    bool behind = after.last_ns || before.last_ns > sc->now_ns;
+    bool behind = v->after.last_ns || v->before.last_ns > sc->now_ns;
     if (behind) {
         /* the span changed behind the tick's time, and the stack may be the new one's already: it is told with the next
          * tick, so that it does not get time of the span before; that of before not either if there was one in between */
-        bool ahead =
-            scan->span_behind || changed_by(&before, sc->now_ns) || changed_by(&after, sc->now_ns);
-        node = in_chunk && !ahead ? scan->node : 0;
+        bool ahead = scan->span_behind || changed_by(&v->before, sc->now_ns) ||
+                     changed_by(&v->after, sc->now_ns);
+        v->node = in_chunk && !ahead ? scan->node : 0;
         scan->stack_due = true;
-        keep_active(sc, index);
+        sdb_thread_keep_active(sc, v->slot);
     } else if (scan->span_moved) {
-        node = 0; /* what is known of its stack is of the span before */
+        v->node = 0; /* what is known of its stack is of the span before */
     }
     scan->span_behind = behind;
-    bool changed =
-        scan->sample_chunk != sdb_ring_writer_chunk(sc->writer) || node != scan->node ||
-        state != scan->state || scan->more != more_before || v.since_ns != scan->since_ns ||
-        (running && sc->tick - scan->sample_tick >= SDB_HEARTBEAT_TICKS) || sc->last_tick;
-    if (changed) write_sample(sc, slot, scan, &v, node, state);
+}
 
-    if (!sc->exact) return;
-    if (running) {
-        scan->probation = PROBATION_TICKS;
-        keep_active(sc, index);
-    } else if (v.resumes != scan->resumes) {
-        keep_active(sc, index); /* its stack could not be read yet */
-    } else if (v.state == SDB_BLOCKED && scan->probation) {
-        scan->probation--;
-        keep_active(sc, index);
+/* Writes a sample when anything differs from the last. */
+static void
+write_change(struct sdb_scanner *sc, const struct visit *v)
+{
+    struct sdb_scan *scan = v->scan;
+    bool changed = scan->sample_chunk != sdb_ring_writer_chunk(sc->writer) ||
+                   v->node != scan->node || v->state != scan->state || scan->more != v->more ||
+                   v->look.view.since_ns != scan->since_ns || sc->last_tick ||
+                   (v->look.running && sc->tick - scan->sample_tick >= SDB_HEARTBEAT_TICKS);
+    if (changed) write_sample(sc, v->slot, scan, &v->look.view, v->node, v->state);
+}
+
+static void
+visit_ended(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan)
+{
+    if (name_is_final(sc, scan, sdb_load_relaxed(&slot->death_ns))) retire(sc, slot, scan);
+    else sdb_thread_keep_active(sc, slot);
+}
+
+void
+sdb_visit(struct sdb_scanner *sc, struct sdb_slot *slot)
+{
+    uint64_t life = sdb_load_acquire(&slot->life);
+    if (life == SDB_SLOT_CLAIMED) sdb_thread_keep_active(sc, slot);
+    if (life != SDB_SLOT_LIVE && life != SDB_SLOT_DEAD) return;
+    struct visit v = {.slot = slot, .scan = sdb_thread_memory(sc, slot)};
+    if (!v.scan) return;
+    if (life == SDB_SLOT_DEAD) {
+        visit_ended(sc, slot, v.scan);
+        return;
     }
+    if (sdb_load_relaxed(&slot->flags) & SDB_THREAD_OWN) return;
+    if (!read_thread(sc, &v)) return;
+    place(sc, &v);
+    attribute(sc, &v);
+    write_change(sc, &v);
+    sc->states->looked(sc, slot, v.scan, &v.look);
 }

@@ -15,7 +15,7 @@
 #include "sdb_atomic.h"
 #include "scan/frame_code.h"
 #include "scan/stack_copy.h"
-#include "scan/walk_impl.h"
+#include "scan/walk_proof.h"
 
 enum { VALUE_SLACK = 1024 };
 

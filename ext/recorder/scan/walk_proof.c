@@ -5,11 +5,12 @@
  *
  * Runs on: scanner thread, no GVL
  */
+#include "scan/walk_proof.h"
+
 #include "core/edge_set.h"
 #include "sdb_atomic.h"
 #include "scan/frame_code.h"
 #include "scan/stack_copy.h"
-#include "scan/walk_impl.h"
 
 enum { EDGE_PROOFS = 3 };
 

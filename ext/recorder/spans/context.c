@@ -9,7 +9,7 @@
 #include "core/clock.h"
 #include "live_table.h"
 #include "sdb_atomic.h"
-#include "scan/events.h"
+#include "scan/event_feed.h"
 #include "spans/thread_times.h"
 
 static uint64_t generation = 1, started = 1; /* guarded by the GVL; `started`: not by a fork */

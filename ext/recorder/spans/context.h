@@ -11,12 +11,9 @@
 #include <ruby.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include "spans/thread_times.h"
 
 struct sdb_slot;
-
-struct sdb_times { /* totals since some moment */
-    uint64_t cpu_ns, wait_ns, blocked_ns, gc_ns, allocations;
-};
 
 struct sdb_block {  /* of Ruby code: a span or a tag block that has not ended */
     uint64_t token; /* never reused; a span's id */

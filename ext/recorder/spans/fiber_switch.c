@@ -9,7 +9,7 @@
 #include "live_table.h"
 #include "sdb_atomic.h"
 #include "spans/context.h"
-#include "scan/events.h"
+#include "scan/event_feed.h"
 #include "vm/gvl.h"
 #include "spans/thread_times.h"
 

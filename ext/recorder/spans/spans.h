@@ -11,7 +11,7 @@
 #include <ruby.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include "scan/events.h"
+#include "scan/event_feed.h"
 
 struct sdb_text { /* borrowed; cut at SDB_EVENT_TEXT_MAX */
     const char *at;

@@ -8,7 +8,12 @@
 #define SDB_THREAD_TIMES_H
 
 #include <stdint.h>
-#include "spans/context.h"
+
+struct sdb_slot;
+
+struct sdb_times { /* totals since some moment */
+    uint64_t cpu_ns, wait_ns, blocked_ns, gc_ns, allocations;
+};
 
 /* Only differences mean something. Waits and GC are 0 where no events tell of them (Ruby 3.1; GC before 3.3). */
 struct sdb_times sdb_thread_times(struct sdb_slot *slot, uint64_t now_ns);

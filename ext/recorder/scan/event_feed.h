@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * events.h - what app threads tell the scanner through their queues (spans, tags, marks), and the scanner's side of
- * it: events become records, and what is open or set is repeated at the start of each chunk.
+ * event_feed.h - what app threads tell the scanner: events of spans, tags and marks, through a queue of each thread. What
+ * the scanner does with them: open_work.h.
  */
-#ifndef SDB_EVENTS_H
-#define SDB_EVENTS_H
+#ifndef SDB_EVENT_FEED_H
+#define SDB_EVENT_FEED_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,28 +50,8 @@ struct sdb_tags_event { /* then tags: the whole set */
     uint32_t tag_count;
 };
 
-struct sdb_scanner;
 struct sdb_slot;
 struct sdb_thread_table;
-struct sdb_events; /* the scanner's memory of what is open */
-
-struct sdb_events *sdb_events_new(void);    /* NULL when out of memory */
-void sdb_events_free(struct sdb_events *e); /* accepts NULL */
-size_t sdb_events_memory_bytes(const struct sdb_events *e);
-
-struct sdb_changes { /* of a thread's span or tags, ns (monotonic); 0, 0: none */
-    uint64_t first_ns, last_ns;
-};
-/* Writes what the slot's thread queued. Runs on: scanner, during a tick. */
-struct sdb_changes sdb_events_drain(struct sdb_scanner *sc, struct sdb_slot *slot);
-/* The same for all slots, when the recording ends. Runs on: who stops it, the scanner's thread being gone. */
-void sdb_events_drain_all(struct sdb_scanner *sc);
-/* Repeats what is open in a chunk that has it not yet. Runs on: scanner. */
-void sdb_events_repeat(struct sdb_scanner *sc);
-/* End of a tick: ends that came before their begins, spans of collected fibers. Runs on: scanner. */
-void sdb_events_tick(struct sdb_scanner *sc);
-/* The slot's thread is gone and its queue empty. Runs on: scanner. */
-void sdb_events_retire(struct sdb_scanner *sc, struct sdb_slot *slot);
 
 /* Queues an event for the scanner; false when it did not fit or memory is out. keep: as sdb_event_queue_push_keeping.
  * Runs on: the slot's thread, GVL. Allocates the queue the first time. */
@@ -80,6 +60,12 @@ bool sdb_events_push(struct sdb_thread_table *threads, struct sdb_slot *slot,
                      size_t keep);
 /* Tells the scanner that a span ended unseen: its fiber was collected. Runs on: any Ruby thread, GC included. */
 void sdb_events_abandon(uint64_t id, uint64_t at_ns);
+struct sdb_abandoned_span {
+    struct sdb_abandoned_span *next;
+    uint64_t id, at_ns;
+};
+/* What was told since the last call, newest first; the caller frees each. Runs on: scanner. */
+struct sdb_abandoned_span *sdb_events_take_abandoned(void);
 /* Forgets what was told; when a recording begins. Runs on: GVL, or the atfork child handler. */
 void sdb_events_forget_abandoned(void);
 

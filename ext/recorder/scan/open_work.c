@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * events.c - see events.h. Everything here tolerates lost events: an end without begin, a switch to a span nobody
+ * open_work.c - see open_work.h. Everything here tolerates lost events: an end without begin, a switch to a span nobody
  * knows. What a record holds: event_records.c.
- *
- * Runs on: scanner thread, no GVL, but for sdb_events_push and _abandon
  */
-#include "scan/events.h"
+#include "scan/open_work.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +11,9 @@
 #include "core/open_spans.h"
 #include "core/own_heap.h"
 #include "sdb_atomic.h"
+#include "scan/event_feed.h"
 #include "scan/event_records.h"
-#include "scan/scanner.h"
+#include "scan/thread_records.h"
 
 enum {
     LATE_MAX = 64, /* ends kept because their begin lies in a queue not drained yet */
@@ -36,7 +35,7 @@ struct work {        /* what a thread works for, as last written. By slot. */
     uint32_t tags_bytes, tags_room;
 };
 
-struct sdb_events {
+struct sdb_open_work {
     struct sdb_open_spans *open;
     struct work *work;
     uint32_t work_room;
@@ -45,33 +44,10 @@ struct sdb_events {
     uint32_t late_count;
 };
 
-struct abandoned {
-    struct abandoned *next;
-    uint64_t id, at_ns;
-};
-
-static struct abandoned *abandoned; /* shared: atomic; a stack */
-
-bool
-sdb_events_push(struct sdb_thread_table *threads, struct sdb_slot *slot, enum sdb_event_type type,
-                uint64_t at_ns, const void *payload, size_t bytes, size_t keep)
+struct sdb_open_work *
+sdb_open_work_new(void)
 {
-    struct sdb_event_queue *q = (struct sdb_event_queue *)(uintptr_t)sdb_load_relaxed(&slot->queue);
-    if (!q) {
-        q = sdb_event_queue_new(SDB_SPAN_QUEUE_BYTES);
-        sdb_store_release(&slot->queue, (uint64_t)(uintptr_t)q); /* pairs with sdb_events_drain */
-    }
-    if (!q || !sdb_event_queue_push_keeping(q, type, at_ns, payload, bytes, keep)) return false;
-    /* 3.2+: who runs is visited at the next tick anyhow */
-    if (sdb_load_relaxed(&slot->flags) & SDB_THREAD_INFERRED)
-        sdb_thread_activate(threads, slot, false);
-    return true;
-}
-
-struct sdb_events *
-sdb_events_new(void)
-{
-    struct sdb_events *e = sdb_own_calloc(1, sizeof *e);
+    struct sdb_open_work *e = sdb_own_calloc(1, sizeof *e);
     if (!e) return NULL;
     e->chunk = UINT64_MAX;
     e->open = sdb_open_spans_new();
@@ -81,7 +57,7 @@ sdb_events_new(void)
 }
 
 void
-sdb_events_free(struct sdb_events *e)
+sdb_open_work_free(struct sdb_open_work *e)
 {
     if (!e) return;
     for (uint32_t i = 0; i < e->late_count; i++) sdb_own_free(e->late[i].payload);
@@ -92,14 +68,14 @@ sdb_events_free(struct sdb_events *e)
 }
 
 size_t
-sdb_events_memory_bytes(const struct sdb_events *e)
+sdb_open_work_memory_bytes(const struct sdb_open_work *e)
 {
     return sizeof *e + sdb_open_spans_memory_bytes(e->open) + e->work_room * sizeof *e->work;
 }
 
 /* NULL when out of memory. */
 static struct work *
-work_of(struct sdb_events *e, const struct sdb_slot *slot)
+work_of(struct sdb_open_work *e, const struct sdb_slot *slot)
 {
     uint64_t index = slot->index, serial = sdb_load_relaxed(&slot->serial);
     if (index >= e->work_room) {
@@ -119,23 +95,23 @@ work_of(struct sdb_events *e, const struct sdb_slot *slot)
 /* ---- the start of a chunk ---- */
 
 void
-sdb_events_repeat(struct sdb_scanner *sc)
+sdb_work_repeat(struct sdb_scanner *sc)
 {
-    struct sdb_events *e = sc->events;
+    struct sdb_open_work *e = sc->work;
     uint64_t chunk = sdb_ring_writer_chunk(sc->writer);
     if (e->chunk == chunk) return;
     e->chunk = chunk;
     size_t written = 0;
     for (size_t i = 0; i < sdb_open_spans_count(e->open) && written < REPEAT_MAX_BYTES; i++) {
         const struct sdb_open_span *s = sdb_open_spans_at(e->open, i);
-        sdb_visit_thread(sc, sdb_thread_slot(sc->threads, s->slot), s->serial);
+        sdb_thread_written(sc, sdb_thread_slot(sc->threads, s->slot), s->serial);
         sdb_event_write_begin(sc, s->serial, s->at_ns, s->payload, s->bytes);
         written += s->bytes + 128;
     }
     for (uint32_t i = 0; i < e->work_room && written < REPEAT_MAX_BYTES; i++) {
         const struct work *w = &e->work[i];
         if (!w->serial || (!w->span && !w->tags_bytes)) continue;
-        sdb_visit_thread(sc, sdb_thread_slot(sc->threads, i), w->serial);
+        sdb_thread_written(sc, sdb_thread_slot(sc->threads, i), w->serial);
         uint64_t span =
             sdb_open_spans_find(e->open, w->span) ? w->span : 0; /* maybe another thread ended it */
         sdb_event_write_switch(sc, w->serial, span, sc->now_ns);
@@ -151,8 +127,8 @@ static void
 make_room(struct sdb_scanner *sc, struct sdb_slot *slot, uint32_t bytes)
 {
     sdb_ring_writer_reserve(sc->writer, 2ull * bytes + 4096);
-    sdb_events_repeat(sc);
-    sdb_visit_thread(sc, slot, sdb_load_relaxed(&slot->serial));
+    sdb_work_repeat(sc);
+    sdb_thread_written(sc, slot, sdb_load_relaxed(&slot->serial));
 }
 
 static void
@@ -169,7 +145,7 @@ take_begin(struct sdb_scanner *sc, struct sdb_slot *slot, struct work *w,
         .bytes = event->bytes,
         .payload = (uint8_t *)(uintptr_t)event->payload,
     };
-    if (!sdb_open_spans_add(sc->events->open, &span)) sdb_count(sc, SDB_C_LOST_QUEUE_FULL, 1);
+    if (!sdb_open_spans_add(sc->work->open, &span)) sdb_count(sc, SDB_C_LOST_QUEUE_FULL, 1);
     sdb_event_write_begin(sc, span.serial, event->at_ns, event->payload, event->bytes);
     w->span = b.id;
 }
@@ -179,7 +155,7 @@ end_span(struct sdb_scanner *sc, uint64_t at_ns, const uint8_t *payload, uint32_
 {
     struct sdb_end_event end;
     memcpy(&end, payload, sizeof end);
-    if (!sdb_open_spans_remove(sc->events->open, end.id)) return false;
+    if (!sdb_open_spans_remove(sc->work->open, end.id)) return false;
     sdb_event_write_end(sc, at_ns, payload, bytes);
     return true;
 }
@@ -187,7 +163,7 @@ end_span(struct sdb_scanner *sc, uint64_t at_ns, const uint8_t *payload, uint32_
 static void
 take_end(struct sdb_scanner *sc, struct work *w, const struct sdb_event *event)
 {
-    struct sdb_events *e = sc->events;
+    struct sdb_open_work *e = sc->work;
     struct sdb_end_event end;
     memcpy(&end, event->payload, sizeof end);
     if (w->span == end.id) w->span = end.next;
@@ -234,13 +210,13 @@ take_switch(struct sdb_scanner *sc, struct sdb_slot *slot, struct work *w,
 }
 
 struct sdb_changes
-sdb_events_drain(struct sdb_scanner *sc, struct sdb_slot *slot)
+sdb_work_drain(struct sdb_scanner *sc, struct sdb_slot *slot)
 {
     struct sdb_changes changes = {0};
     struct sdb_event_queue *q = (struct sdb_event_queue *)(uintptr_t)sdb_load_acquire(&slot->queue);
     struct sdb_event event;
     if (!q || !sdb_event_queue_peek(q, &event)) return changes;
-    struct work *w = work_of(sc->events, slot);
+    struct work *w = work_of(sc->work, slot);
     if (!w) return changes;
     do {
         make_room(sc, slot, event.bytes);
@@ -275,9 +251,9 @@ sdb_events_drain(struct sdb_scanner *sc, struct sdb_slot *slot)
 }
 
 void
-sdb_events_retire(struct sdb_scanner *sc, struct sdb_slot *slot)
+sdb_work_retire(struct sdb_scanner *sc, struct sdb_slot *slot)
 {
-    struct sdb_events *e = sc->events;
+    struct sdb_open_work *e = sc->work;
     if (slot->index >= e->work_room) return;
     struct work *w = &e->work[slot->index];
     sdb_own_free(w->tags);
@@ -286,28 +262,15 @@ sdb_events_retire(struct sdb_scanner *sc, struct sdb_slot *slot)
 
 /* ---- between ticks ---- */
 
-void
-sdb_events_abandon(uint64_t id, uint64_t at_ns)
-{
-    struct abandoned *a = malloc(sizeof *a);
-    if (!a) return;
-    a->id = id;
-    a->at_ns = at_ns;
-    a->next = __atomic_load_n(&abandoned, __ATOMIC_RELAXED);
-    /* release pairs with the exchange in take_abandoned */
-    while (!__atomic_compare_exchange_n(&abandoned, &a->next, a, 0, __ATOMIC_RELEASE,
-                                        __ATOMIC_RELAXED)) {}
-}
-
 static void
 take_abandoned(struct sdb_scanner *sc)
 {
-    struct abandoned *a = __atomic_exchange_n(&abandoned, NULL, __ATOMIC_ACQUIRE);
+    struct sdb_abandoned_span *a = sdb_events_take_abandoned();
     while (a) {
-        struct abandoned *next = a->next;
+        struct sdb_abandoned_span *next = a->next;
         struct sdb_end_event end = {.id = a->id};
         sdb_ring_writer_reserve(sc->writer, 4096);
-        sdb_events_repeat(sc);
+        sdb_work_repeat(sc);
         end_span(sc, a->at_ns, (const uint8_t *)&end, sizeof end);
         free(a);
         a = next;
@@ -315,26 +278,15 @@ take_abandoned(struct sdb_scanner *sc)
 }
 
 void
-sdb_events_forget_abandoned(void)
+sdb_work_tick(struct sdb_scanner *sc)
 {
-    struct abandoned *a = __atomic_exchange_n(&abandoned, NULL, __ATOMIC_ACQUIRE);
-    while (a) {
-        struct abandoned *next = a->next;
-        free(a);
-        a = next;
-    }
-}
-
-void
-sdb_events_tick(struct sdb_scanner *sc)
-{
-    struct sdb_events *e = sc->events;
-    if (__atomic_load_n(&abandoned, __ATOMIC_RELAXED)) take_abandoned(sc);
+    struct sdb_open_work *e = sc->work;
+    take_abandoned(sc);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < e->late_count; i++) {
         struct late_end *late = &e->late[i];
         sdb_ring_writer_reserve(sc->writer, 2ull * late->bytes + 4096);
-        sdb_events_repeat(sc);
+        sdb_work_repeat(sc);
         if (!end_span(sc, late->at_ns, late->payload, late->bytes) &&
             sc->tick - late->tick < LATE_TICKS) {
             e->late[kept++] = *late;
@@ -346,13 +298,13 @@ sdb_events_tick(struct sdb_scanner *sc)
 }
 
 void
-sdb_events_drain_all(struct sdb_scanner *sc)
+sdb_work_drain_all(struct sdb_scanner *sc)
 {
     uint64_t used = sdb_load_acquire(&sc->threads->live.segments_used);
     for (uint32_t i = 0; i < used * SDB_SEGMENT_SLOTS; i++) {
         struct sdb_slot *slot = sdb_thread_slot(sc->threads, i);
         uint64_t life = slot ? sdb_load_acquire(&slot->life) : SDB_SLOT_FREE;
-        if (life == SDB_SLOT_LIVE || life == SDB_SLOT_DEAD) sdb_events_drain(sc, slot);
+        if (life == SDB_SLOT_LIVE || life == SDB_SLOT_DEAD) sdb_work_drain(sc, slot);
     }
-    sdb_events_tick(sc);
+    sdb_work_tick(sc);
 }
