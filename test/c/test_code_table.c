@@ -26,7 +26,7 @@ add_named(struct sdb_code_table *t, uint64_t iseq, uint32_t pin, uint64_t tick)
     sdb_code_table_young_named(t, named);
     NEED(sdb_code_table_next_named(t) == entry);
     struct sdb_code *code = sdb_code_table_entry(t, entry);
-    code->written = 1;
+    code->in_area = SDB_CODE_WRITTEN;
     code->born = code->stamp = tick;
     return code;
 }

@@ -249,7 +249,7 @@ sdb_code_table_drop(struct sdb_code_table *t, uint32_t entry)
 static bool
 is_evictable(const struct sdb_code *c)
 {
-    return sdb_load_relaxed(&c->named) && c->written;
+    return sdb_load_relaxed(&c->named) && c->in_area != SDB_CODE_UNWRITTEN;
 }
 
 size_t

@@ -31,13 +31,20 @@ struct sdb_named {
     uint32_t memory_bytes;
 };
 
+enum sdb_code_in_area { /* where its name is in the ring */
+                        SDB_CODE_UNWRITTEN = 0,
+                        SDB_CODE_WRITTEN, /* in the active symbol area */
+                        SDB_CODE_DUE, /* in the area that was active before: to be written again */
+                        SDB_CODE_LEFT_OUT, /* nowhere: it did not fit */
+};
+
 struct sdb_code {
     uint64_t iseq, ment; /* key; 0 none. ment carries SDB_CODE_BMETHOD */
     uint64_t stamp;      /* tick of the last use. owner: scanner */
     uint64_t born;       /* tick at which it got its name. owner: scanner */
-    uint64_t named;   /* shared: struct sdb_named *, stored by the symbolizer (release), 0 before */
-    uint32_t id;      /* code id in the ring; never reused. owner: scanner */
-    uint32_t written; /* 1: in the active symbol area. owner: scanner */
+    uint64_t named; /* shared: struct sdb_named *, stored by the symbolizer (release), 0 before */
+    uint32_t id;    /* code id in the ring; never reused. owner: scanner */
+    enum sdb_code_in_area in_area; /* owner: scanner */
 };
 
 struct

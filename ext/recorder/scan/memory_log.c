@@ -26,7 +26,7 @@ static void
 write_memory(struct sdb_scanner *sc, const struct sdb_memory *m)
 {
     uint8_t bytes[40], *end = bytes;
-    end = sdb_varint_put(end, sc->now_ns - sc->start_ns);
+    end = sdb_varint_put(end, sc->tick.now_ns - sc->start_ns);
     end = sdb_varint_put(end, m->rss);
     end = sdb_varint_put(end, m->cgroup_usage);
     end = sdb_varint_put(end, m->cgroup_limit);
@@ -65,7 +65,7 @@ write_pre_oom(struct sdb_scanner *sc, uint32_t level)
     const size_t n = sizeof figures / sizeof *figures;
     sdb_ring_writer_reserve(sc->writer, 4096);
     uint8_t bytes[512], *end = bytes;
-    end = sdb_varint_put(end, sc->now_ns - sc->start_ns);
+    end = sdb_varint_put(end, sc->tick.now_ns - sc->start_ns);
     end = sdb_varint_put(end, level);
     end = sdb_varint_put(end, n);
     for (size_t i = 0; i < n; i++) end = put_figure(sc, end, figures[i].name, figures[i].value);
@@ -76,8 +76,9 @@ write_pre_oom(struct sdb_scanner *sc, uint32_t level)
 static bool
 soon_full(struct sdb_scanner *sc, const struct sdb_memory *m, uint64_t passed_ns)
 {
-    if (!m->cgroup_limit || !passed_ns || m->cgroup_usage <= sc->memory.cgroup_usage) return false;
-    double per_ns = (double)(m->cgroup_usage - sc->memory.cgroup_usage) / (double)passed_ns;
+    if (!m->cgroup_limit || !passed_ns || m->cgroup_usage <= sc->memory.last.cgroup_usage)
+        return false;
+    double per_ns = (double)(m->cgroup_usage - sc->memory.last.cgroup_usage) / (double)passed_ns;
     double left =
         m->cgroup_limit > m->cgroup_usage ? (double)(m->cgroup_limit - m->cgroup_usage) : 0;
     /* below half of the limit it is a process that starts, not one that dies */
@@ -87,40 +88,41 @@ soon_full(struct sdb_scanner *sc, const struct sdb_memory *m, uint64_t passed_ns
 void
 sdb_memory_log(struct sdb_scanner *sc)
 {
-    uint64_t passed = sc->now_ns - sc->memory_ns;
-    if (passed < (uint64_t)(sc->memory_short ? NEAR_EVERY_NS : EVERY_NS)) return;
-    if (!sc->memory_probe.open || sc->now_ns - sc->memory_opened_ns >= REOPEN_NS) {
-        sdb_memory_probe_close(&sc->memory_probe);
-        sdb_memory_probe_open(&sc->memory_probe);
-        sc->memory_opened_ns = sc->now_ns;
+    uint64_t passed = sc->tick.now_ns - sc->memory.looked_ns;
+    if (passed < (uint64_t)(sc->memory.short_of ? NEAR_EVERY_NS : EVERY_NS)) return;
+    if (!sc->memory.probe.open || sc->tick.now_ns - sc->memory.opened_ns >= REOPEN_NS) {
+        sdb_memory_probe_close(&sc->memory.probe);
+        sdb_memory_probe_open(&sc->memory.probe);
+        sc->memory.opened_ns = sc->tick.now_ns;
     }
     struct sdb_memory m;
-    sc->host.read_memory(&sc->memory_probe, &m);
+    sc->host.read_memory(&sc->memory.probe, &m);
     uint64_t moved =
-        (m.rss > sc->memory.rss ? m.rss - sc->memory.rss : sc->memory.rss - m.rss) +
-        (m.cgroup_usage > sc->memory.cgroup_usage ? m.cgroup_usage - sc->memory.cgroup_usage
-                                                  : sc->memory.cgroup_usage - m.cgroup_usage);
+        (m.rss > sc->memory.last.rss ? m.rss - sc->memory.last.rss : sc->memory.last.rss - m.rss) +
+        (m.cgroup_usage > sc->memory.last.cgroup_usage
+             ? m.cgroup_usage - sc->memory.last.cgroup_usage
+             : sc->memory.last.cgroup_usage - m.cgroup_usage);
     bool soon = soon_full(sc, &m, passed);
-    if (moved >= CHANGE_BYTES || sc->memory_chunk != sdb_ring_writer_chunk(sc->writer))
+    if (moved >= CHANGE_BYTES || sc->memory.chunk != sdb_ring_writer_chunk(sc->writer))
         write_memory(sc, &m);
-    sc->memory_chunk = sdb_ring_writer_chunk(sc->writer);
+    sc->memory.chunk = sdb_ring_writer_chunk(sc->writer);
     uint32_t percent = m.cgroup_limit ? (uint32_t)(m.cgroup_usage * 100 / m.cgroup_limit) : 0,
              level = 0;
     for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
         if (percent >= levels[i]) level = levels[i];
     }
-    bool was_short = sc->memory_short;
-    sc->memory_short = level > 0 || soon;
-    if (level > sc->memory_level || (soon && !was_short)) {
+    bool was_short = sc->memory.short_of;
+    sc->memory.short_of = level > 0 || soon;
+    if (level > sc->memory.level || (soon && !was_short)) {
         write_pre_oom(sc, percent);
         sdb_mailbox_ask(
             sc->mailbox,
             SDB_ASK_WORK); /* name what is pending now, and read GC.stat for the next record */
     }
     /* falling well below re-arms the level */
-    sc->memory_level = level || percent + 5 >= levels[0]
-                           ? (level > sc->memory_level ? level : sc->memory_level)
+    sc->memory.level = level || percent + 5 >= levels[0]
+                           ? (level > sc->memory.level ? level : sc->memory.level)
                            : 0;
-    sc->memory = m;
-    sc->memory_ns = sc->now_ns;
+    sc->memory.last = m;
+    sc->memory.looked_ns = sc->tick.now_ns;
 }

@@ -17,13 +17,12 @@ enum {
 static void
 touch_stacks(struct sdb_scanner *sc)
 {
-    uint64_t used = sdb_load_acquire(&sc->threads->live.segments_used);
-    for (uint32_t i = 0; i < used * SDB_SEGMENT_SLOTS; i++) {
-        struct sdb_slot *slot = sdb_thread_slot(sc->threads, i);
+    const struct sdb_slot *slot;
+    sdb_thread_each (slot, sc->threads) {
         const struct sdb_scan *scan = (const struct sdb_scan *)(uintptr_t)slot->scan;
         for (uint32_t k = 0; scan && k < scan->depth; k++) {
             if (scan->frames[k].entry) {
-                sdb_code_table_entry(sc->codes, scan->frames[k].entry)->stamp = sc->tick;
+                sdb_code_table_entry(sc->codes, scan->frames[k].entry)->stamp = sc->tick.number;
             }
         }
     }
@@ -32,10 +31,9 @@ touch_stacks(struct sdb_scanner *sc)
 static bool
 on_some_stack(const struct sdb_scanner *sc, uint32_t entry)
 {
-    uint64_t used = sdb_load_acquire(&sc->threads->live.segments_used);
-    for (uint32_t i = 0; i < used * SDB_SEGMENT_SLOTS; i++) {
-        const struct sdb_scan *scan =
-            (const struct sdb_scan *)(uintptr_t)sdb_thread_slot(sc->threads, i)->scan;
+    const struct sdb_slot *slot;
+    sdb_thread_each (slot, sc->threads) {
+        const struct sdb_scan *scan = (const struct sdb_scan *)(uintptr_t)slot->scan;
         for (uint32_t k = 0; scan && k < scan->depth; k++) {
             if (scan->frames[k].entry == entry) return true;
         }
@@ -49,20 +47,20 @@ void
 sdb_names_drop_invalid(struct sdb_scanner *sc)
 {
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < sc->invalid_count; i++) {
-        uint32_t entry = sc->invalid[i];
-        bool young = !sdb_code_table_entry(sc->codes, entry)->written;
+    for (uint32_t i = 0; i < sc->names.invalid_count; i++) {
+        uint32_t entry = sc->names.invalid[i];
+        bool young = sdb_code_table_entry(sc->codes, entry)->in_area == SDB_CODE_UNWRITTEN;
         if (young || on_some_stack(sc, entry) || !sdb_code_table_drop(sc->codes, entry))
-            sc->invalid[kept++] = entry;
+            sc->names.invalid[kept++] = entry;
     }
-    sc->invalid_count = kept;
+    sc->names.invalid_count = kept;
 }
 
 static void
 unwrite(struct sdb_code *code, void *unused)
 {
     (void)unused;
-    if (code->written) code->written = 2; /* due again in the other area */
+    if (code->in_area != SDB_CODE_UNWRITTEN) code->in_area = SDB_CODE_DUE;
 }
 
 static void
@@ -71,13 +69,13 @@ rewrite(struct sdb_code *code, void *data)
     struct sdb_scanner *sc = data;
     const struct sdb_named *named =
         (const struct sdb_named *)(uintptr_t)sdb_load_acquire(&code->named);
-    if (code->written != 2) return;
+    if (code->in_area != SDB_CODE_DUE) return;
     /* best effort: what does not fit is named no more until the next recycling, and counted as recycled */
     if (sdb_symbol_area_append(sc->symbols, code->id, &named->symbol) == 0) {
-        code->written = 1;
+        code->in_area = SDB_CODE_WRITTEN;
         return;
     }
-    code->written = 3;
+    code->in_area = SDB_CODE_LEFT_OUT;
     sdb_count(sc, SDB_C_CODES_RECYCLED, 1);
 }
 
@@ -86,10 +84,11 @@ static bool
 recycle(struct sdb_scanner *sc, bool area_full)
 {
     touch_stacks(sc);
-    size_t gone = sdb_code_table_evict(sc->codes, sc->tick);
+    size_t gone = sdb_code_table_evict(sc->codes, sc->tick.number);
     sdb_count(sc, SDB_C_CODES_RECYCLED, gone);
     if (!gone) return false;
-    sc->invalid_count = 0; /* some of them may be gone; the rest goes with a later recycling */
+    sc->names.invalid_count =
+        0; /* some of them may be gone; the rest goes with a later recycling */
     if (!area_full) return true;
     sdb_symbol_area_switch(sc->symbols);
     sdb_code_table_each_named(sc->codes, unwrite, NULL);
@@ -102,24 +101,25 @@ recycle(struct sdb_scanner *sc, bool area_full)
 void
 sdb_names_age(struct sdb_scanner *sc)
 {
-    if (sc->now_ns - sc->aged_ns < AGE_EVERY_NS) return;
-    sc->aged_ns = sc->now_ns;
+    if (sc->tick.now_ns - sc->names.aged_ns < AGE_EVERY_NS) return;
+    sc->names.aged_ns = sc->tick.now_ns;
     /* in ticks: what passes while nothing runs is no age */
     const struct sdb_code_limits limits = {
-        .least = sdb_code_age_limit_ns(&sc->code_age, sc->now_ns) / sc->pacing.interval_ns,
+        .least = sdb_code_age_limit_ns(&sc->names.age, sc->tick.now_ns) / sc->pacing.interval_ns,
         .most = SDB_CODE_AGE_MAX_MS * 1000000ull / sc->pacing.interval_ns,
     };
-    if (!sdb_code_table_has_unused(sc->codes, sc->tick, &limits)) return;
+    if (!sdb_code_table_has_unused(sc->codes, sc->tick.number, &limits)) return;
     touch_stacks(sc);
-    size_t gone = sdb_code_table_evict_unused(sc->codes, sc->tick, &limits);
+    size_t gone = sdb_code_table_evict_unused(sc->codes, sc->tick.number, &limits);
     if (!gone) return;
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < sc->invalid_count; i++)
-        if (sdb_code_table_is_live(sc->codes, sc->invalid[i])) sc->invalid[kept++] = sc->invalid[i];
-    sc->invalid_count = kept;
+    for (uint32_t i = 0; i < sc->names.invalid_count; i++)
+        if (sdb_code_table_is_live(sc->codes, sc->names.invalid[i]))
+            sc->names.invalid[kept++] = sc->names.invalid[i];
+    sc->names.invalid_count = kept;
     /* their addresses may come to mean another code, whose edges nobody proved */
     sdb_edge_set_clear(sc->edges);
-    sc->ask_soon = true;
+    sc->asks.soon = true;
 }
 
 void
@@ -133,23 +133,23 @@ sdb_names_write(struct sdb_scanner *sc)
             (const struct sdb_named *)(uintptr_t)sdb_load_acquire(&code->named);
         if (named->symbol.kind == SDB_CODE_INVALID) {
             sdb_count(sc, SDB_C_LOST_UNRESOLVED, 1);
-            if (sc->invalid_count < sizeof sc->invalid / sizeof *sc->invalid)
-                sc->invalid[sc->invalid_count++] = entry;
+            if (sc->names.invalid_count < SDB_INVALID_MAX)
+                sc->names.invalid[sc->names.invalid_count++] = entry;
         }
         sdb_count(sc, SDB_C_CODES, 1);
-        code->written = 1;
+        code->in_area = SDB_CODE_WRITTEN;
         /* one that was let go and came back is kept as if it had been in use for a second */
-        code->born = sc->tick;
-        if (!sdb_code_age_named(&sc->code_age, &named->symbol))
-            code->born -= RETURNED_NS / sc->pacing.interval_ns < sc->tick
+        code->born = sc->tick.number;
+        if (!sdb_code_age_named(&sc->names.age, &named->symbol))
+            code->born -= RETURNED_NS / sc->pacing.interval_ns < sc->tick.number
                               ? RETURNED_NS / sc->pacing.interval_ns
-                              : sc->tick;
-        code->stamp =
-            sc->tick - 1; /* not protected by its name: recycle() stamps what is on a stack */
+                              : sc->tick.number;
+        code->stamp = sc->tick.number -
+                      1; /* not protected by its name: recycle() stamps what is on a stack */
         if (sdb_symbol_area_append(sc->symbols, code->id, &named->symbol) == 0) continue;
         if (in_vain || !recycle(sc, true)) {
             in_vain = true; /* to try again for each name would cost the whole area each time */
-            code->written = 3;
+            code->in_area = SDB_CODE_LEFT_OUT;
             sdb_count(sc, SDB_C_CODES_RECYCLED, 1);
         }
     }

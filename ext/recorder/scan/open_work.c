@@ -114,8 +114,9 @@ sdb_work_repeat(struct sdb_scanner *sc)
         sdb_thread_written(sc, sdb_thread_slot(sc->threads, i), w->serial);
         uint64_t span =
             sdb_open_spans_find(e->open, w->span) ? w->span : 0; /* maybe another thread ended it */
-        sdb_event_write_switch(sc, w->serial, span, sc->now_ns);
-        if (w->tags_bytes) sdb_event_write_tags(sc, w->serial, sc->now_ns, w->tags, w->tags_bytes);
+        sdb_event_write_switch(sc, w->serial, span, sc->tick.now_ns);
+        if (w->tags_bytes)
+            sdb_event_write_tags(sc, w->serial, sc->tick.now_ns, w->tags, w->tags_bytes);
         written += w->tags_bytes + 128;
     }
 }
@@ -175,7 +176,7 @@ take_end(struct sdb_scanner *sc, struct work *w, const struct sdb_event *event)
     memcpy(late->payload, event->payload, event->bytes);
     late->bytes = event->bytes;
     late->at_ns = event->at_ns;
-    late->tick = sc->tick;
+    late->tick = sc->tick.number;
     e->late_count++;
 }
 
@@ -288,7 +289,7 @@ sdb_work_tick(struct sdb_scanner *sc)
         sdb_ring_writer_reserve(sc->writer, 2ull * late->bytes + 4096);
         sdb_work_repeat(sc);
         if (!end_span(sc, late->at_ns, late->payload, late->bytes) &&
-            sc->tick - late->tick < LATE_TICKS) {
+            sc->tick.number - late->tick < LATE_TICKS) {
             e->late[kept++] = *late;
         } else {
             sdb_own_free(late->payload);
@@ -300,10 +301,9 @@ sdb_work_tick(struct sdb_scanner *sc)
 void
 sdb_work_drain_all(struct sdb_scanner *sc)
 {
-    uint64_t used = sdb_load_acquire(&sc->threads->live.segments_used);
-    for (uint32_t i = 0; i < used * SDB_SEGMENT_SLOTS; i++) {
-        struct sdb_slot *slot = sdb_thread_slot(sc->threads, i);
-        uint64_t life = slot ? sdb_load_acquire(&slot->life) : SDB_SLOT_FREE;
+    struct sdb_slot *slot;
+    sdb_thread_each (slot, sc->threads) {
+        uint64_t life = sdb_load_acquire(&slot->life);
         if (life == SDB_SLOT_LIVE || life == SDB_SLOT_DEAD) sdb_work_drain(sc, slot);
     }
     sdb_work_tick(sc);

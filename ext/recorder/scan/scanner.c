@@ -31,7 +31,7 @@ static void
 count_displaced(struct sdb_scanner *sc, const struct sdb_slot *slot)
 {
     if (sdb_load_relaxed(&slot->state) == SDB_RUNNING &&
-        (int)sdb_load_relaxed(&slot->cpu) == sc->cpu) {
+        (int)sdb_load_relaxed(&slot->cpu) == sc->tick.cpu) {
         sdb_count(sc, SDB_C_DISPLACED_TICKS, 1);
     }
 }
@@ -62,10 +62,9 @@ visit_active(struct sdb_scanner *sc)
 static void
 visit_all(struct sdb_scanner *sc)
 {
-    uint64_t used = sdb_load_acquire(&sc->threads->live.segments_used);
-    for (uint32_t i = 0; i < used * SDB_SEGMENT_SLOTS; i++) {
-        struct sdb_slot *slot = sdb_thread_slot(sc->threads, i);
-        if (slot && sdb_load_relaxed(&slot->life) != SDB_SLOT_FREE) sdb_visit(sc, slot);
+    struct sdb_slot *slot;
+    sdb_thread_each (slot, sc->threads) {
+        if (sdb_load_relaxed(&slot->life) != SDB_SLOT_FREE) sdb_visit(sc, slot);
     }
 }
 
@@ -73,7 +72,7 @@ visit_all(struct sdb_scanner *sc)
 static uint64_t
 slow_tick_ns(const struct sdb_scanner *sc)
 {
-    uint64_t part = (sc->host.monotonic_ns() - sc->ran_ns) / SLOW_PART;
+    uint64_t part = (sc->host.monotonic_ns() - sc->inferred.ran_ns) / SLOW_PART;
     if (part > SLOW_TICK_NS) part = SLOW_TICK_NS;
     return part > sc->pacing.interval_ns ? part : sc->pacing.interval_ns;
 }
@@ -81,8 +80,8 @@ slow_tick_ns(const struct sdb_scanner *sc)
 static void
 note_gap(struct sdb_scanner *sc)
 {
-    if (!sc->previous_ns) return;
-    uint64_t passed = sc->now_ns - sc->previous_ns;
+    if (!sc->tick.previous_ns) return;
+    uint64_t passed = sc->tick.now_ns - sc->tick.previous_ns;
     if (sdb_load_relaxed(&sc->counters[SDB_C_PARKED]) ||
         passed <= SDB_GAP_INTERVALS * sc->pacing.interval_ns)
         return;
@@ -94,8 +93,8 @@ note_gap(struct sdb_scanner *sc)
 void
 sdb_scanner_tick(struct sdb_scanner *sc, uint64_t now_ns)
 {
-    sc->now_ns = now_ns;
-    sc->tick++;
+    sc->tick.now_ns = now_ns;
+    sc->tick.number++;
     sdb_count(sc, SDB_C_TICKS, 1);
     sdb_count(sc, SDB_C_THREAD_SAMPLES, sdb_load_relaxed(&sc->threads->live_count));
     if (sdb_pacing_late(&sc->pacing, now_ns)) sdb_count(sc, SDB_C_LATE_TICKS, 1);
@@ -103,23 +102,23 @@ sdb_scanner_tick(struct sdb_scanner *sc, uint64_t now_ns)
     bool parked = sdb_load_relaxed(&sc->counters[SDB_C_PARKED]);
     sdb_set_counter(sc, SDB_C_PARKED, 0);
     sdb_ring_writer_tick(sc->writer, now_ns);
-    sc->gc_now = !sc->gc_events && sc->host.during_gc();
+    sc->tick.gc = !sc->gc_events && sc->host.during_gc();
 
-    sc->cpu = sc->host.cpu();
+    sc->tick.cpu = sc->host.cpu();
     bool all = sc->states->began(sc);
     bool any = visit_active(sc);
     if (all) visit_all(sc);
     any = sc->states->ended(sc, any);
-    sc->idle_ticks = any ? 0 : sc->idle_ticks + 1;
-    if (sc->idle_ticks == 0 && !parked && sc->previous_ns)
-        sc->worked_ns += now_ns - sc->previous_ns;
-    if (sc->chunk != sdb_ring_writer_chunk(sc->writer) || sc->last_tick) {
+    sc->tick.idle = any ? 0 : sc->tick.idle + 1;
+    if (sc->tick.idle == 0 && !parked && sc->tick.previous_ns)
+        sc->worked_ns += now_ns - sc->tick.previous_ns;
+    if (sc->chunk != sdb_ring_writer_chunk(sc->writer) || sc->tick.last) {
         sc->chunk = sdb_ring_writer_chunk(sc->writer);
         sdb_work_repeat(sc);
         visit_all(sc);
     }
     sdb_upkeep_tick(sc);
-    sc->previous_ns = now_ns;
+    sc->tick.previous_ns = now_ns;
     sdb_count(sc, SDB_C_SCAN_NS, sc->host.monotonic_ns() - now_ns);
 }
 
@@ -137,17 +136,15 @@ any_active(const struct sdb_scanner *sc)
 static void
 park(struct sdb_scanner *sc)
 {
-    if (sdb_code_table_young_count(sc->codes) || sc->ask_soon) {
-        sc->ask_soon = false;
+    if (sdb_code_table_young_count(sc->codes) || sc->asks.soon) {
+        sc->asks.soon = false;
         sdb_mailbox_ask(sc->mailbox, SDB_ASK_WORK);
     }
-    pthread_mutex_lock(&sc->tick_lock);
     sdb_ring_writer_park(sc->writer);
     sdb_count(sc, SDB_C_PARKS, 1);
     sdb_set_counter(sc, SDB_C_PARKED, 1);
-    sc->now_ns = sc->host.monotonic_ns();
+    sc->tick.now_ns = sc->host.monotonic_ns();
     sdb_upkeep_flush(sc); /* nothing is written until somebody runs */
-    pthread_mutex_unlock(&sc->tick_lock);
 
     /* seq_cst store before the look at the bits; a hook sets its bit before it looks at `parked` */
     sdb_store_seq_cst(&sc->threads->parked, 1);
@@ -161,15 +158,13 @@ park(struct sdb_scanner *sc)
         /* idle for a while, not just between two requests: the file shall say so, and the names of what hangs here must
          * get into it although nobody runs */
         bool unnamed = sdb_code_table_young_count(sc->codes) != 0;
-        pthread_mutex_lock(&sc->tick_lock);
-        sc->now_ns = sc->host.monotonic_ns();
+        sc->tick.now_ns = sc->host.monotonic_ns();
         sdb_upkeep_parked(sc);
-        pthread_mutex_unlock(&sc->tick_lock);
         if (looks++ == 0) sdb_mailbox_ask(sc->mailbox, SDB_ASK_IDLE);
         patience = unnamed && looks < PARKED_LOOKS ? IDLE_ASK_NS : 0;
     }
     sdb_store_seq_cst(&sc->threads->parked, 0);
-    sc->idle_ticks = 0;
+    sc->tick.idle = 0;
     sc->pacing.deadline_ns = sc->host.monotonic_ns();
 }
 
@@ -180,7 +175,7 @@ loop(struct sdb_scanner *sc)
     bool idle_asked = false;
     while (!sdb_load_acquire(&sc->stop)) {
         uint64_t deadline = sdb_pacing_next(&sc->pacing, sc->host.monotonic_ns());
-        if (!sc->exact && sc->idle_ticks > SLOW_AFTER_TICKS) {
+        if (!sc->exact && sc->tick.idle > SLOW_AFTER_TICKS) {
             /* 3.1: nothing wakes us, so look less often; what then ran is known from the CPU clocks */
             sdb_ring_writer_park(sc->writer);
             sdb_set_counter(sc, SDB_C_PARKED, 1);
@@ -191,10 +186,8 @@ loop(struct sdb_scanner *sc)
             idle_asked = false;
         }
         sc->host.sleep_until(deadline);
-        pthread_mutex_lock(&sc->tick_lock);
         if (!sdb_load_acquire(&sc->stop)) sdb_scanner_tick(sc, sc->host.monotonic_ns());
-        pthread_mutex_unlock(&sc->tick_lock);
-        if (sc->exact && sc->idle_ticks >= SDB_PARK_TICKS) park(sc);
+        if (sc->exact && sc->tick.idle >= SDB_PARK_TICKS) park(sc);
     }
 }
 
@@ -204,12 +197,10 @@ sdb_scanner_run(struct sdb_scanner *sc)
     sc->thread = pthread_self(); /* pthread_create may not have stored it yet */
     sdb_upkeep_second(sc);
     loop(sc);
-    pthread_mutex_lock(&sc->tick_lock);
-    sc->last_tick = true;
+    sc->tick.last = true;
     sdb_scanner_tick(sc, sc->host.monotonic_ns());
     sdb_upkeep_flush(sc);
     sc->cpu_ns = sc->host.own_cpu_ns();
-    pthread_mutex_unlock(&sc->tick_lock);
 }
 
 void
@@ -257,7 +248,6 @@ sdb_scanner_init(struct sdb_scanner *sc, const struct sdb_scanner_config *config
 {
     uint64_t interval_ns = config->file.interval_ns, now_ns = config->file.start_monotonic_ns;
     memset(sc, 0, sizeof *sc);
-    pthread_mutex_init(&sc->tick_lock, NULL);
     sc->threads = config->threads;
     sc->mailbox = config->mailbox;
     sc->periods = config->periods;

@@ -26,85 +26,151 @@ struct sdb_open_work;
 struct sdb_states;
 
 enum {
-    SDB_FLUSH_NS = 4000000,    /* oldest byte not on the file; "at most 5 ms lost" */
-    SDB_PARK_TICKS = 5,        /* ticks without a runnable thread before parking */
-    SDB_HEARTBEAT_TICKS = 100, /* a running thread is written at least so often, for its CPU time */
-    SDB_CHILD_FILE_NS =
-        10000000, /* a forked child gets its file after this long: most exec before */
+    /* a byte is on the file so soon after it was collected: "at most 5 ms lost" */
+    SDB_FLUSH_NS = 4000000,
+    /* ticks without a runnable thread before parking */
+    SDB_PARK_TICKS = 5,
+    /* a running thread is written at least so often, for its CPU time */
+    SDB_HEARTBEAT_TICKS = 100,
+    /* a forked child gets its file after this long: most exec before */
+    SDB_CHILD_FILE_NS = 10000000,
     SDB_GAP_INTERVALS = 5,
+    /* codes that failed their proof and are remembered, to be dropped */
+    SDB_INVALID_MAX = 64,
+};
+
+/* ---- what it remembers, by concern. owner: scanner ---- */
+
+struct sdb_tick {
+    uint64_t number;
+    uint64_t now_ns, previous_ns;
+    /* ticks since a thread of the app ran */
+    uint64_t idle;
+    /* that this tick runs on */
+    int cpu;
+    /* a GC runs, as far as no event tells */
+    bool gc;
+    /* the last one: every thread is written, for what it used up to the end */
+    bool last;
+};
+
+/* states_inferred.c (Ruby 3.1): did anything run? */
+struct sdb_inferred {
+    /* when a tick last found that something ran */
+    uint64_t ran_ns;
+    /* CPU of the app's threads, as of then */
+    uint64_t others_cpu_ns;
+    /* a thread ran in this tick; one counts as running; the one that did, did not all the time */
+    bool ran, running, stopped;
+    /* the app's CPU as last compared, what looks since then found of it, and what they did not */
+    uint64_t explained_at_ns, explained_cpu_ns;
+    int64_t unexplained_ns;
+    /* CPU that threads used on this tick's cpu, as far as is known */
+    uint64_t beside_ns;
+    /* there is no other */
+    bool one_cpu;
+};
+
+/* names.c */
+struct sdb_names {
+    struct sdb_code_age age;
+    /* when codes were last let go */
+    uint64_t aged_ns;
+    /* entries that failed their proof, oldest first */
+    uint32_t invalid[SDB_INVALID_MAX];
+    uint32_t invalid_count;
+};
+
+/* memory_log.c */
+struct sdb_memory_watch {
+    struct sdb_memory_probe probe;
+    /* as last read */
+    struct sdb_memory last;
+    uint64_t looked_ns, opened_ns, chunk;
+    /* highest PRE_OOM level written since usage was low */
+    uint32_t level;
+    /* near the cgroup's limit: flush at every tick */
+    bool short_of;
+};
+
+/* upkeep.c: what the symbolizer is asked for */
+struct sdb_asks {
+    uint64_t asked_ns;
+    /* a thread began or ended, or a second passed: it has something to do */
+    bool soon;
+    /* there was none a second ago; when there still is none, one is requested */
+    bool nobody;
+};
+
+/* scanner_life.c */
+struct sdb_scanner_life {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    /* how far the scanner is, as it says */
+    enum { SDB_AT_BEGIN, SDB_AT_OPEN, SDB_AT_HALT } at;
+    /* how far others let it go */
+    enum { SDB_MAY_OPEN, SDB_MAY_RUN, SDB_MAY_SEAL, SDB_MAY_GO } may;
+    int file_err;
 };
 
 struct sdb_scanner {
-    /* immutable while running */
+    /* parts; immutable while running */
     struct sdb_thread_table *threads;
     struct sdb_code_table *codes;
     struct sdb_edge_set *edges;
     struct sdb_walker *walker;
     struct sdb_ring_writer *writer;
     struct sdb_symbol_area *symbols;
-    struct sdb_open_work *work;      /* open_work.h */
-    const struct sdb_states *states; /* where the states of threads come from: states.h */
-    bool exact;                      /* from GVL events */
-    bool gc_events;                  /* GC timed by events */
-    struct sdb_host host;            /* what it asks of the world, also for the walker */
-    struct sdb_mailbox *mailbox;     /* the symbolizer's */
-    struct sdb_gc_periods *periods;  /* GC as events told of it */
-    void (*every_second)(
-        void *); /* upkeep of other layers (registration with the OOM daemon); may be NULL */
+    struct sdb_open_work *work;
+    /* what it asks of the world, also for the walker */
+    struct sdb_host host;
+    /* the symbolizer's */
+    struct sdb_mailbox *mailbox;
+    /* GC as events told of it */
+    struct sdb_gc_periods *periods;
+
+    /* facts; immutable while running */
+    /* where the states of threads come from */
+    const struct sdb_states *states;
+    /* from GVL events, so that a state's begin is known */
+    bool exact;
+    /* GC is timed by events */
+    bool gc_events;
+    /* monotonic: the zero of all times in the log */
+    uint64_t start_ns;
+    /* registration with the OOM daemon; may be NULL */
+    void (*every_second)(void *);
     void *every_second_data;
 
-    /* file: made at start, or by the scanner itself in a forked child */
+    /* the file: made at start, or later in a forked child */
     struct sdb_ring_file file;
     struct sdb_ring_config file_config;
     bool has_file;
-    uint64_t file_due_ns; /* 0: has one */
+    /* when it is to be made; 0: it has been */
+    uint64_t file_due_ns;
 
     /* owner: scanner */
+    struct sdb_tick tick;
+    struct sdb_inferred inferred;
+    struct sdb_names names;
+    struct sdb_memory_watch memory;
+    struct sdb_asks asks;
     struct sdb_pacing pacing;
-    uint64_t tick; /* number */
-    uint64_t now_ns, previous_ns, start_ns;
+    /* that every thread has a sample in */
     uint64_t chunk;
-    bool last_tick; /* every thread is written, for what it used up to the end */
-    uint64_t idle_ticks;
-    uint64_t worked_ns; /* time in which threads of the app ran, since the start */
-    int cpu;            /* that this tick runs on */
-    uint64_t ran_ns;    /* inferred states: when a tick last found that something ran */
-    uint64_t flushed_ns, second_ns, memory_ns, asked_ns;
-    bool
-        ask_soon; /* a thread began or ended, or a second passed: the symbolizer has something to do */
-    struct sdb_memory_probe memory_probe;
-    struct sdb_memory memory; /* as last read */
-    uint64_t memory_opened_ns, memory_chunk;
-    uint32_t memory_level;  /* highest PRE_OOM level written since usage was low */
-    bool memory_short;      /* near the cgroup's limit: flush at every tick */
-    uint64_t others_cpu_ns; /* Ruby 3.1: did anything run? */
-    /* Ruby 3.1: a thread did in this tick; one counts as running; the one that did, did not all the time */
-    bool inferred_ran, inferred_running, inferred_stopped;
-    uint64_t explained_at_ns,
-        explained_cpu_ns; /* Ruby 3.1: the app's CPU as last compared; what looks since then found */
-    int64_t unexplained_ns; /* ... and what they did not */
-    uint64_t beside_ns; /* Ruby 3.1: CPU that threads used on this tick's cpu, as far as is known */
-    bool one_cpu;       /* Ruby 3.1: there is no other */
-    bool gc_now;
-    struct sdb_code_age code_age;
-    uint64_t aged_ns;     /* when codes were last let go */
-    uint32_t invalid[64]; /* entries that failed their proof, to be dropped; oldest first */
-    uint32_t invalid_count;
-    uint64_t cpu_ns;      /* of the scanner's thread, as last read by itself */
-    bool symbolizer_gone; /* a second ago; when it still is, another is requested */
+    uint64_t flushed_ns, second_ns;
+    /* time in which threads of the app ran, since the start */
+    uint64_t worked_ns;
+    /* CPU of the scanner's thread, as last read by itself */
+    uint64_t cpu_ns;
 
     /* shared: atomic */
     uint64_t counters[SDB_COUNTER_COUNT];
     uint64_t stop;
-    uint64_t dump_asked, dump_done; /* flush on request */
-    struct sdb_scanner_life {
-        pthread_mutex_t lock;
-        pthread_cond_t changed;
-        enum { SDB_AT_BEGIN, SDB_AT_OPEN, SDB_AT_HALT } at;               /* the scanner says */
-        enum { SDB_MAY_OPEN, SDB_MAY_RUN, SDB_MAY_SEAL, SDB_MAY_GO } may; /* others allow */
-        int file_err;
-    } life;
-    pthread_mutex_t tick_lock; /* held during a tick, so that fork finds a tick boundary */
+    /* flush on request: how many were asked for, how many are done */
+    uint64_t dump_asked, dump_done;
+
+    struct sdb_scanner_life life;
     pthread_t thread;
     bool started;
 };

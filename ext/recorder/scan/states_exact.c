@@ -30,7 +30,8 @@ phantom_run(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan
     }
     if (!scan->phantom_since_ns && v->state == SDB_BLOCKED && scan->resumes == v->resumes &&
         scan->probation && sdb_walk_moved(sc->walker, slot, scan)) {
-        scan->phantom_since_ns = sc->previous_ns > v->since_ns ? sc->previous_ns : v->since_ns;
+        scan->phantom_since_ns =
+            sc->tick.previous_ns > v->since_ns ? sc->tick.previous_ns : v->since_ns;
     }
     return scan->phantom_since_ns != 0;
 }

@@ -44,8 +44,9 @@ anything_ran(struct sdb_scanner *sc)
 {
     uint64_t others = others_cpu(sc);
     /* compared with the last time something ran, not with the last tick: little by little adds up, noise does not */
-    if (sc->others_cpu_ns && (int64_t)(others - sc->others_cpu_ns) < NOISE_NS) return false;
-    sc->others_cpu_ns = others;
+    if (sc->inferred.others_cpu_ns && (int64_t)(others - sc->inferred.others_cpu_ns) < NOISE_NS)
+        return false;
+    sc->inferred.others_cpu_ns = others;
     return true;
 }
 
@@ -53,15 +54,15 @@ static void
 read_clock(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan)
 {
     scan->clock_ns = clock_of(sc, sdb_load_relaxed(&slot->tid));
-    scan->clock_tick = sc->tick;
-    if (scan->seen_cpu_ns) sc->explained_cpu_ns += scan->clock_ns - scan->seen_cpu_ns;
+    scan->clock_tick = sc->tick.number;
+    if (scan->seen_cpu_ns) sc->inferred.explained_cpu_ns += scan->clock_ns - scan->seen_cpu_ns;
 }
 
 static bool
 is_due(const struct sdb_scanner *sc, const struct sdb_scan *scan)
 {
     /* what is written all the same must say how long it has been blocked */
-    return scan->seen_cpu_ns == 0 || scan->stack_due || sc->last_tick ||
+    return scan->seen_cpu_ns == 0 || scan->stack_due || sc->tick.last ||
            scan->sample_chunk != sdb_ring_writer_chunk(sc->writer);
 }
 
@@ -70,18 +71,17 @@ is_due(const struct sdb_scanner *sc, const struct sdb_scan *scan)
 static uint64_t
 read_clocks(struct sdb_scanner *sc, bool all)
 {
-    uint64_t used = sdb_load_acquire(&sc->threads->live.segments_used), left_out = 0;
-    struct sdb_slot *last = NULL;
-    for (uint32_t i = 0; i < used * SDB_SEGMENT_SLOTS; i++) {
-        struct sdb_slot *slot = sdb_thread_slot(sc->threads, i);
-        if (!slot || sdb_load_acquire(&slot->life) != SDB_SLOT_LIVE ||
+    struct sdb_slot *slot, *last = NULL;
+    uint64_t left_out = 0;
+    sdb_thread_each (slot, sc->threads) {
+        if (sdb_load_acquire(&slot->life) != SDB_SLOT_LIVE ||
             sdb_load_relaxed(&slot->flags) & SDB_THREAD_OWN)
             continue;
         struct sdb_scan *scan = (struct sdb_scan *)(uintptr_t)slot->scan;
         if (!scan || scan->serial != sdb_load_relaxed(&slot->serial) || !scan->seen_cpu_ns ||
-            scan->clock_tick == sc->tick)
+            scan->clock_tick == sc->tick.number)
             continue;
-        if (!all && !is_due(sc, scan) && sc->now_ns < scan->next_check_ns) {
+        if (!all && !is_due(sc, scan) && sc->tick.now_ns < scan->next_check_ns) {
             left_out++;
         } else if (scan->inferred_state == SDB_RUNNING && !last) {
             last = slot;
@@ -92,8 +92,8 @@ read_clocks(struct sdb_scanner *sc, bool all)
     if (!last) return left_out;
     struct sdb_scan *scan = (struct sdb_scan *)(uintptr_t)last->scan;
     read_clock(sc, last, scan);
-    uint64_t ran = scan->clock_ns - scan->seen_cpu_ns, passed = sc->now_ns - scan->checked_ns;
-    sc->inferred_stopped = ran + STOPPED_NS < passed;
+    uint64_t ran = scan->clock_ns - scan->seen_cpu_ns, passed = sc->tick.now_ns - scan->checked_ns;
+    sc->inferred.stopped = ran + STOPPED_NS < passed;
     return left_out;
 }
 
@@ -104,26 +104,26 @@ static bool
 unexplained(struct sdb_scanner *sc, uint64_t left_out)
 {
     uint64_t others = others_cpu(sc);
-    int64_t more = sc->explained_at_ns
-                       ? (int64_t)(others - sc->explained_at_ns) - (int64_t)sc->explained_cpu_ns
-                       : 0;
+    int64_t more = sc->inferred.explained_at_ns ? (int64_t)(others - sc->inferred.explained_at_ns) -
+                                                      (int64_t)sc->inferred.explained_cpu_ns
+                                                : 0;
     /* nobody is known to run: the clocks are exact, and somebody went from one wait to another */
-    bool woke = sc->explained_cpu_ns == 0 && !sc->inferred_running && more >= NOISE_NS;
+    bool woke = sc->inferred.explained_cpu_ns == 0 && !sc->inferred.running && more >= NOISE_NS;
     /* the kernel counts what a thread uses when it stops, or is asked for: one that runs now may not be in it yet */
-    bool stopped = sc->inferred_stopped;
-    sc->unexplained_ns += more;
-    sc->explained_at_ns = others;
-    sc->explained_cpu_ns = 0;
-    sc->inferred_stopped = false;
+    bool stopped = sc->inferred.stopped;
+    sc->inferred.unexplained_ns += more;
+    sc->inferred.explained_at_ns = others;
+    sc->inferred.explained_cpu_ns = 0;
+    sc->inferred.stopped = false;
     int64_t worth = (int64_t)left_out * LOOK_NS;
     if (worth < 2 * NOISE_NS) worth = 2 * NOISE_NS;
     if (worth > MOST_UNEXPLAINED_NS) worth = MOST_UNEXPLAINED_NS;
-    if (!woke && !stopped && sc->unexplained_ns < worth) {
-        if (sc->unexplained_ns < -MOST_UNEXPLAINED_NS)
-            sc->unexplained_ns = 0; /* a clock was read late */
+    if (!woke && !stopped && sc->inferred.unexplained_ns < worth) {
+        if (sc->inferred.unexplained_ns < -MOST_UNEXPLAINED_NS)
+            sc->inferred.unexplained_ns = 0; /* a clock was read late */
         return false;
     }
-    sc->unexplained_ns = 0;
+    sc->inferred.unexplained_ns = 0;
     return true;
 }
 
@@ -133,15 +133,15 @@ read_what_may_have_run(struct sdb_scanner *sc)
     if (sdb_load_relaxed(&sc->threads->live_count) <= FEW_THREADS) {
         read_clocks(sc, true);
         /* the process' clock starts anew when the threads become many */
-        sc->explained_at_ns = sc->explained_cpu_ns = 0;
-        sc->inferred_stopped = false;
+        sc->inferred.explained_at_ns = sc->inferred.explained_cpu_ns = 0;
+        sc->inferred.stopped = false;
         return true;
     }
-    if (!sc->inferred_running && !anything_ran(sc)) return false;
+    if (!sc->inferred.running && !anything_ran(sc)) return false;
     uint64_t left_out = read_clocks(sc, false);
     if (unexplained(sc, left_out) && left_out) {
         read_clocks(sc, true);
-        sc->explained_cpu_ns = 0; /* it was before the process' clock was read */
+        sc->inferred.explained_cpu_ns = 0; /* it was before the process' clock was read */
     }
     return true;
 }
@@ -150,7 +150,7 @@ static bool
 began(struct sdb_scanner *sc)
 {
     bool look = read_what_may_have_run(sc);
-    sc->inferred_running = sc->inferred_ran = false; /* of the tick before */
+    sc->inferred.running = sc->inferred.ran = false; /* of the tick before */
     return look;
 }
 
@@ -158,10 +158,11 @@ static bool
 ended(struct sdb_scanner *sc, bool any)
 {
     (void)any; /* no event says who did something; the clocks do */
-    if (sc->beside_ns * 2 >= sc->now_ns - sc->previous_ns) sdb_count(sc, SDB_C_DISPLACED_TICKS, 1);
-    sc->beside_ns = 0;
-    if (!sc->inferred_ran && !sc->inferred_running) return false;
-    sc->ran_ns = sc->now_ns;
+    if (sc->inferred.beside_ns * 2 >= sc->tick.now_ns - sc->tick.previous_ns)
+        sdb_count(sc, SDB_C_DISPLACED_TICKS, 1);
+    sc->inferred.beside_ns = 0;
+    if (!sc->inferred.ran && !sc->inferred.running) return false;
+    sc->inferred.ran_ns = sc->tick.now_ns;
     return true;
 }
 
@@ -169,7 +170,7 @@ ended(struct sdb_scanner *sc, bool any)
 static void
 second(struct sdb_scanner *sc)
 {
-    sc->one_cpu = sc->host.one_cpu();
+    sc->inferred.one_cpu = sc->host.one_cpu();
 }
 
 /* Whether its clock went on since it was read, a few microseconds ago. */
@@ -193,30 +194,32 @@ infer(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan,
     };
     bool first = scan->seen_cpu_ns == 0;
     if (scan->stack_due || scan->inferred_state == SDB_RUNNING)
-        sc->inferred_running = true; /* look again next tick */
-    if (!first && scan->checked_ns == sc->now_ns) return false;
-    if (scan->clock_tick != sc->tick) {
+        sc->inferred.running = true; /* look again next tick */
+    if (!first && scan->checked_ns == sc->tick.now_ns) return false;
+    if (scan->clock_tick != sc->tick.number) {
         if (!is_due(sc, scan)) return false;
         read_clock(sc, slot, scan);
     }
     uint64_t cpu = scan->clock_ns;
     uint64_t used = first ? 0 : cpu - scan->seen_cpu_ns;
     /* it may be born after this tick began */
-    uint64_t since = sc->now_ns > scan->checked_ns ? sc->now_ns - scan->checked_ns : 0;
+    uint64_t since = sc->tick.now_ns > scan->checked_ns ? sc->tick.now_ns - scan->checked_ns : 0;
     /* while it was not asked, its clock stood (see unexplained) */
-    uint64_t quiet =
-        !first && sc->previous_ns > scan->checked_ns ? sc->previous_ns - scan->checked_ns : 0;
+    uint64_t quiet = !first && sc->tick.previous_ns > scan->checked_ns
+                         ? sc->tick.previous_ns - scan->checked_ns
+                         : 0;
     if (since < quiet + used) quiet = 0;
     uint64_t elapsed = since - quiet;
     scan->inferred_blocked_ns += quiet;
     scan->seen_cpu_ns = cpu;
-    if (sc->one_cpu || (int)sdb_load_relaxed(&slot->cpu) == sc->cpu) sc->beside_ns += used;
-    scan->checked_ns = sc->now_ns;
+    if (sc->inferred.one_cpu || (int)sdb_load_relaxed(&slot->cpu) == sc->tick.cpu)
+        sc->inferred.beside_ns += used;
+    scan->checked_ns = sc->tick.now_ns;
     bool ran = first || used > RAN_NS;
     if (ran) {
-        sc->inferred_ran = true;
+        sc->inferred.ran = true;
         scan->stack_due = true;
-        sdb_store_relaxed(&slot->since_ns, sc->now_ns); /* for sdb_thread_last_blocked */
+        sdb_store_relaxed(&slot->since_ns, sc->tick.now_ns); /* for sdb_thread_last_blocked */
     }
     scan->idle_checks = ran ? 0 : scan->idle_checks + 1;
     /* it stopped: once more, now that it stands still, so that what it waits in is whole and certain. Unless it stood
@@ -226,7 +229,7 @@ infer(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan,
         scan->idle_checks > EACH_TICK_CHECKS ? scan->idle_checks - EACH_TICK_CHECKS : 0;
     if (shift > RAREST_SHIFT) shift = RAREST_SHIFT;
     scan->next_check_ns =
-        sc->now_ns + ((sc->pacing.interval_ns << shift) - sc->pacing.interval_ns / 2);
+        sc->tick.now_ns + ((sc->pacing.interval_ns << shift) - sc->pacing.interval_ns / 2);
 
     uint64_t before = scan->inferred_state;
     /* half of the time on a CPU: running all of it (the rest: other processes had the CPU) */
@@ -237,7 +240,7 @@ infer(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan,
     bool running =
         all_of_it || (ran && !first && before == SDB_BLOCKED && runs_now(sc, out->tid, cpu));
     scan->inferred_state = running ? SDB_RUNNING : SDB_BLOCKED;
-    if (running) sc->inferred_running = true;
+    if (running) sc->inferred.running = true;
     out->state = scan->inferred_state;
     out->blocked_ns = scan->inferred_blocked_ns;
     /* blocked on and on is no news; the total is written with the next change */

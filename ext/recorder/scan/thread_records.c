@@ -27,7 +27,7 @@ sdb_thread_memory(struct sdb_scanner *sc, struct sdb_slot *slot)
     scan->node_chunk = scan->thread_chunk = scan->sample_chunk = UINT64_MAX;
     scan->checked_ns = sdb_load_relaxed(&slot->birth_ns);
     if (!(sdb_load_relaxed(&slot->flags) & SDB_THREAD_OWN)) sdb_count(sc, SDB_C_THREADS_SEEN, 1);
-    sc->ask_soon = true;
+    sc->asks.soon = true;
     return scan;
 }
 

@@ -137,9 +137,9 @@ sdb_thread_enter(struct sdb_slot *slot, uint64_t state, uint64_t now_ns)
 uint64_t
 sdb_thread_last_blocked(const struct sdb_thread_table *t)
 {
-    uint64_t used = sdb_load_acquire(&t->live.segments_used), last = 0;
-    for (uint32_t i = 0; i < used * SDB_SEGMENT_SLOTS; i++) {
-        const struct sdb_slot *slot = sdb_thread_slot(t, i);
+    const struct sdb_slot *slot;
+    uint64_t last = 0;
+    sdb_thread_each (slot, t) {
         if (sdb_load_acquire(&slot->life) != SDB_SLOT_LIVE) continue;
         uint64_t flags = sdb_load_relaxed(&slot->flags), since = sdb_load_relaxed(&slot->since_ns);
         if (flags & SDB_THREAD_OWN) continue;
@@ -237,20 +237,14 @@ void
 sdb_thread_table_reset(struct sdb_thread_table *t)
 {
     /* segments stay: a hook that is just leaving may still hold a slot pointer */
-    uint64_t used = sdb_load_acquire(&t->live.segments_used);
-    for (uint32_t s = 0; s < used; s++) {
-        struct sdb_slot *segment =
-            (struct sdb_slot *)(uintptr_t)sdb_load_relaxed(&t->live.segments[s]);
-        for (int i = 0; segment && i < SDB_SEGMENT_SLOTS; i++) {
-            free((void *)(uintptr_t)sdb_load_relaxed(&segment[i].name));
-            sdb_event_queue_free(
-                (struct sdb_event_queue *)(uintptr_t)sdb_load_relaxed(&segment[i].queue));
-            uint64_t seq = sdb_load_relaxed(&segment[i].seq);
-            struct sdb_slot kept = {
-                .seq = (seq + 2) & ~1ull, .scan = segment[i].scan, .index = segment[i].index};
-            segment[i] = kept; /* the scanner's buffer is kept for the slot's next thread */
-        }
-        sdb_store_relaxed(&t->active[s], 0);
+    struct sdb_slot *slot;
+    sdb_thread_each (slot, t) {
+        free((void *)(uintptr_t)sdb_load_relaxed(&slot->name));
+        sdb_event_queue_free((struct sdb_event_queue *)(uintptr_t)sdb_load_relaxed(&slot->queue));
+        uint64_t seq = sdb_load_relaxed(&slot->seq);
+        struct sdb_slot kept = {.seq = (seq + 2) & ~1ull, .scan = slot->scan, .index = slot->index};
+        *slot = kept; /* the scanner's buffer is kept for the slot's next thread */
+        sdb_store_relaxed(&t->active[slot->index / SDB_SEGMENT_SLOTS], 0);
     }
     sdb_store_relaxed(&t->live_count, 0);
     sdb_store_relaxed(&t->last_ended_ns, 0);
@@ -261,9 +255,6 @@ sdb_thread_table_reset(struct sdb_thread_table *t)
 void
 sdb_thread_table_forked(struct sdb_thread_table *t)
 {
-    uint64_t used = sdb_load_acquire(&t->live.segments_used);
-    for (uint32_t i = 0; i < used * SDB_SEGMENT_SLOTS; i++) {
-        struct sdb_slot *slot = sdb_thread_slot(t, i);
-        if (slot) slot->scan = 0;
-    }
+    struct sdb_slot *slot;
+    sdb_thread_each (slot, t) slot->scan = 0;
 }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include "live_table.h"
 #include "ring_format.h"
+#include "sdb_atomic.h"
 
 enum { SDB_NAME_WORDS = 16 };
 
@@ -72,6 +73,22 @@ sdb_thread_slot(const struct sdb_thread_table *t, uint32_t index)
         &t->live.segments[index / SDB_SEGMENT_SLOTS], __ATOMIC_ACQUIRE); /* pairs with claim */
     return segment ? &segment[index % SDB_SEGMENT_SLOTS] : 0;
 }
+
+/* The next slot at or behind *index, whatever its life is; NULL: no more. Moves *index on. */
+static inline struct sdb_slot *
+sdb_thread_next(const struct sdb_thread_table *t, uint32_t *index)
+{
+    uint64_t end = sdb_load_acquire(&t->live.segments_used) * SDB_SEGMENT_SLOTS;
+    while (*index < end) {
+        struct sdb_slot *slot = sdb_thread_slot(t, (*index)++);
+        if (slot) return slot;
+    }
+    return 0;
+}
+
+/* Each slot that was ever used: sdb_thread_each (slot, table) { ... } */
+#define sdb_thread_each(slot, t)                                                                   \
+    for (uint32_t slot##_at = 0; ((slot) = sdb_thread_next((t), &slot##_at));)
 
 /* Makes every slot free; for the start of a recording and for a forked child, when no other thread uses
  * the table. Segments and the scanner's buffers stay. */

@@ -21,10 +21,10 @@ static void
 ask_symbolizer(struct sdb_scanner *sc)
 {
     uint32_t young = sdb_code_table_young_count(sc->codes);
-    if (!young && !sc->ask_soon) return;
-    if (young < ASK_AT_YOUNG && sc->now_ns - sc->asked_ns < ASK_EVERY_NS) return;
-    sc->asked_ns = sc->now_ns;
-    sc->ask_soon = false;
+    if (!young && !sc->asks.soon) return;
+    if (young < ASK_AT_YOUNG && sc->tick.now_ns - sc->asks.asked_ns < ASK_EVERY_NS) return;
+    sc->asks.asked_ns = sc->tick.now_ns;
+    sc->asks.soon = false;
     sdb_mailbox_ask(sc->mailbox, SDB_ASK_WORK);
 }
 
@@ -64,7 +64,7 @@ open_due_file(struct sdb_scanner *sc)
 void
 sdb_upkeep_flush(struct sdb_scanner *sc)
 {
-    sc->flushed_ns = sc->now_ns;
+    sc->flushed_ns = sc->tick.now_ns;
     /* names first: a stack on the file may then be without a name only when it never had one */
     int names = sdb_symbol_area_flush(sc->symbols), records = sdb_ring_writer_flush(sc->writer);
     if (names != 0 || records != 0) {
@@ -107,7 +107,7 @@ sdb_upkeep_state(struct sdb_scanner *sc)
     sdb_set_counter(sc, SDB_C_BYTES_WRITTEN, sdb_ring_writer_bytes_written(sc->writer));
     sdb_set_counter(sc, SDB_C_CHUNKS, sdb_ring_writer_chunk(sc->writer) + 1);
     sdb_set_counter(sc, SDB_C_SYMBOL_BYTES, sdb_symbol_area_used_bytes(sc->symbols));
-    sdb_set_counter(sc, SDB_C_LAST_TICK_NS, sc->now_ns - sc->start_ns);
+    sdb_set_counter(sc, SDB_C_LAST_TICK_NS, sc->tick.now_ns - sc->start_ns);
     sdb_set_counter(
         sc, SDB_C_RSS_BYTES,
         sdb_ring_writer_memory_bytes(sc->writer) + sdb_symbol_area_memory_bytes(sc->symbols) +
@@ -115,24 +115,25 @@ sdb_upkeep_state(struct sdb_scanner *sc)
             sdb_walker_memory_bytes(sc->walker) + sdb_load_relaxed(&sc->mailbox->memory_bytes) +
             sdb_open_work_memory_bytes(sc->work));
     if (sc->has_file) {
-        sdb_ring_writer_state(sc->writer, SDB_RING_LIVE, sc->counters, NULL, sc->now_ns, realtime);
+        sdb_ring_writer_state(sc->writer, SDB_RING_LIVE, sc->counters, NULL, sc->tick.now_ns,
+                              realtime);
     }
 }
 
 void
 sdb_upkeep_second(struct sdb_scanner *sc)
 {
-    sc->second_ns = sc->now_ns;
+    sc->second_ns = sc->tick.now_ns;
     sdb_upkeep_state(sc);
     sdb_names_drop_invalid(sc);
     bool gone = sdb_mailbox_nobody(sc->mailbox);
-    if (gone && sc->symbolizer_gone) sc->host.request_symbolizer();
-    sc->symbolizer_gone = gone;
+    if (gone && sc->asks.nobody) sc->host.request_symbolizer();
+    sc->asks.nobody = gone;
     sc->states->second(sc);
     struct sdb_pacing_use use = {.cpu_ns = sc->cpu_ns,
                                  .displaced = sc->counters[SDB_C_DISPLACED_TICKS],
                                  .worked_ns = sc->worked_ns};
-    if (sdb_pacing_govern(&sc->pacing, &use, sc->now_ns)) {
+    if (sdb_pacing_govern(&sc->pacing, &use, sc->tick.now_ns)) {
         sdb_ring_writer_interval(sc->writer, sc->pacing.interval_ns);
     }
     sdb_set_counter(sc, SDB_C_EFFECTIVE_INTERVAL_NS, sc->pacing.interval_ns);
@@ -142,7 +143,7 @@ sdb_upkeep_second(struct sdb_scanner *sc)
     sdb_ring_writer_sized(sc->writer, SDB_R_COUNTERS, bytes, (size_t)(end - bytes));
     sdb_ring_writer_clock(sc->writer, sc->host.monotonic_ns(), sc->host.realtime_ns());
     /* threads get names after they began, and GC.stat's figures grow old; nobody pays for it when nothing runs */
-    if (sc->idle_ticks == 0) sc->ask_soon = true;
+    if (sc->tick.idle == 0) sc->asks.soon = true;
     if (sc->every_second) sc->every_second(sc->every_second_data);
 }
 
@@ -151,20 +152,20 @@ sdb_upkeep_abandon(struct sdb_scanner *sc)
 {
     if (sc->has_file) sdb_ring_file_abandon(&sc->file);
     __atomic_store_n(&sc->has_file, false, __ATOMIC_RELEASE);
-    sdb_memory_probe_close(&sc->memory_probe);
+    sdb_memory_probe_close(&sc->memory.probe);
 }
 
 void
 sdb_upkeep_close(struct sdb_scanner *sc, const char *reason)
 {
-    sc->now_ns = sc->host.monotonic_ns();
+    sc->tick.now_ns = sc->host.monotonic_ns();
     sdb_work_drain_all(sc);
     sdb_names_write(sc);
     if (!sc->has_file && sc->file_due_ns) open_due_file(sc);
     sdb_upkeep_second(sc);
     sdb_upkeep_flush(sc);
     if (sc->has_file) {
-        sdb_ring_writer_state(sc->writer, SDB_RING_CLOSED, sc->counters, reason, sc->now_ns,
+        sdb_ring_writer_state(sc->writer, SDB_RING_CLOSED, sc->counters, reason, sc->tick.now_ns,
                               sc->host.realtime_ns());
         sdb_ring_file_close(&sc->file);
     }
@@ -174,7 +175,7 @@ sdb_upkeep_close(struct sdb_scanner *sc, const char *reason)
 void
 sdb_upkeep_parked(struct sdb_scanner *sc)
 {
-    if (sc->file_due_ns && sc->now_ns >= sc->file_due_ns) open_due_file(sc);
+    if (sc->file_due_ns && sc->tick.now_ns >= sc->file_due_ns) open_due_file(sc);
     sdb_names_write(sc);
     sdb_upkeep_flush(sc);
     sdb_upkeep_state(sc);
@@ -189,11 +190,11 @@ sdb_upkeep_tick(struct sdb_scanner *sc)
     sdb_names_age(sc);
     sdb_memory_log(sc);
     ask_symbolizer(sc);
-    if (sc->file_due_ns && sc->now_ns >= sc->file_due_ns) open_due_file(sc);
-    if (sc->now_ns - sc->second_ns >= 1000000000ull) sdb_upkeep_second(sc);
+    if (sc->file_due_ns && sc->tick.now_ns >= sc->file_due_ns) open_due_file(sc);
+    if (sc->tick.now_ns - sc->second_ns >= 1000000000ull) sdb_upkeep_second(sc);
     uint64_t asked = sdb_load_acquire(&sc->dump_asked);
-    if (sc->memory_short || asked != sc->dump_done ||
-        sc->now_ns + sc->pacing.interval_ns > sc->flushed_ns + SDB_FLUSH_NS) {
+    if (sc->memory.short_of || asked != sc->dump_done ||
+        sc->tick.now_ns + sc->pacing.interval_ns > sc->flushed_ns + SDB_FLUSH_NS) {
         sdb_upkeep_flush(sc);
         sdb_store_release(&sc->dump_done, asked);
     }

@@ -22,7 +22,7 @@ cpu_of(const struct sdb_scanner *sc, const struct sdb_slot *slot, const struct s
        struct sdb_scan *scan)
 {
     uint64_t clock = 0;
-    if (scan->clock_tick == sc->tick) clock = scan->clock_ns;
+    if (scan->clock_tick == sc->tick.number) clock = scan->clock_ns;
     else if (v->tid) clock = sc->host.thread_cpu_ns((uint32_t)v->tid);
     if (!clock) return scan->cpu_ns;
     if (scan->tid !=
@@ -49,7 +49,7 @@ node_of(struct sdb_scanner *sc, struct sdb_scan *scan, uint32_t from)
         struct sdb_frame *f = &scan->frames[i];
         if (f->entry) {
             struct sdb_code *code = sdb_code_table_entry(sc->codes, f->entry);
-            code->stamp = sc->tick;
+            code->stamp = sc->tick.number;
             node = sdb_ring_writer_node(sc->writer, node, code->id, sdb_walk_where(sc->walker, f),
                                         NULL);
         }
@@ -126,7 +126,7 @@ retire(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan)
         scan->capacity = 0;
     }
     sdb_store_release(&slot->life, SDB_SLOT_RETIRED); /* the symbolizer unpins and frees it */
-    sc->ask_soon = true;
+    sc->asks.soon = true;
 }
 
 /* Many threads name themselves, and the name is the only thing a person knows them by: a thread that ended is kept
@@ -134,13 +134,13 @@ retire(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan)
 static bool
 name_is_final(struct sdb_scanner *sc, struct sdb_scan *scan, uint64_t death_ns)
 {
-    if (sc->last_tick || sdb_mailbox_nobody(sc->mailbox)) return true;
+    if (sc->tick.last || sdb_mailbox_nobody(sc->mailbox)) return true;
     if (!scan->death_pass) {
         scan->death_pass = sdb_load_acquire(&sc->mailbox->passes_begun) + 1;
-        sc->ask_soon = true;
+        sc->asks.soon = true;
     }
     return sdb_load_acquire(&sc->mailbox->passes_ended) >= scan->death_pass ||
-           sc->now_ns > death_ns + NAME_WAIT_NS;
+           sc->tick.now_ns > death_ns + NAME_WAIT_NS;
 }
 
 /* Not that of a fiber: one that just ended is still the thread's present one for a moment. */
@@ -162,12 +162,13 @@ read_stack(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan,
     const struct sdb_state_view *v = &look->view;
     uint32_t changed = scan->depth;
     bool still = look->still, running = look->running;
-    enum sdb_walk_result result = sdb_walk(sc->walker, slot, scan, still, sc->tick, &changed);
+    enum sdb_walk_result result =
+        sdb_walk(sc->walker, slot, scan, still, sc->tick.number, &changed);
     if (still && (result == SDB_WALK_WHOLE || result == SDB_WALK_TORN)) {
         struct sdb_state_view after;
         if (!sdb_thread_view(slot, &after) || after.resumes != v->resumes) {
             uint32_t again = scan->depth; /* it got the GVL meanwhile: read it as one that runs */
-            result = sdb_walk(sc->walker, slot, scan, false, sc->tick, &again);
+            result = sdb_walk(sc->walker, slot, scan, false, sc->tick.number, &again);
             if (again < changed) changed = again;
         }
     }
@@ -185,7 +186,7 @@ read_stack(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan,
     case SDB_WALK_NO_STACK:
         if (!sc->exact && scan->sample_tick && first_stack_gone(sc, slot)) {
             /* 3.1 tells nothing of kill, raise and Thread.exit: the cleared stack does */
-            sdb_thread_ended(sc->threads, slot, sc->now_ns, 0);
+            sdb_thread_ended(sc->threads, slot, sc->tick.now_ns, 0);
         }
         scan->depth = 0;
         scan->stack_due = false;
@@ -218,18 +219,18 @@ write_sample(struct sdb_scanner *sc, const struct sdb_slot *slot, struct sdb_sca
         .state = (uint32_t)state,
         .more = scan->more,
         .cpu_ns = cpu_of(sc, slot, v, scan),
-        .age_ns = sc->now_ns > v->since_ns ? sc->now_ns - v->since_ns : 0,
+        .age_ns = sc->tick.now_ns > v->since_ns ? sc->tick.now_ns - v->since_ns : 0,
         /* also when it left the state and is back in it: what came before may be another stack's */
         .has_age = sc->exact && state != SDB_RUNNING &&
                    (state != scan->state || v->since_ns != scan->since_ns),
     };
-    fill_times(sc, scan, v, sc->now_ns, &sample);
+    fill_times(sc, scan, v, sc->tick.now_ns, &sample);
     sdb_ring_writer_sample(sc->writer, &sample);
     scan->cpu_ns = sample.cpu_ns;
     scan->state = state;
     scan->node = node;
     scan->sample_chunk = sdb_ring_writer_chunk(sc->writer);
-    scan->sample_tick = sc->tick;
+    scan->sample_tick = sc->tick.number;
     scan->since_ns = v->since_ns;
 }
 
@@ -255,15 +256,15 @@ static bool
 read_thread(struct sdb_scanner *sc, struct visit *v)
 {
     struct sdb_scan *scan = v->scan;
-    bool due = sc->last_tick || scan->sample_chunk != sdb_ring_writer_chunk(sc->writer);
+    bool due = sc->tick.last || scan->sample_chunk != sdb_ring_writer_chunk(sc->writer);
     v->before = sdb_work_drain(sc, v->slot);
     if (v->before.last_ns)
         scan->span_moved = scan->stack_due = true; /* it ran, so much is certain */
     if (!sc->states->look(sc, v->slot, scan, due, &v->look)) return false;
     v->state = v->look.state;
-    if (v->look.running && !sc->gc_events && sc->gc_now) {
+    if (v->look.running && !sc->gc_events && sc->tick.gc) {
         v->state = SDB_GC;
-        scan->gc_sampled_ns += sc->now_ns - sc->previous_ns;
+        scan->gc_sampled_ns += sc->tick.now_ns - sc->tick.previous_ns;
     }
     v->from = scan->depth;
     v->more = scan->more;
@@ -298,12 +299,12 @@ attribute(struct sdb_scanner *sc, struct visit *v)
 {
     struct sdb_scan *scan = v->scan;
     bool in_chunk = scan->sample_chunk == sdb_ring_writer_chunk(sc->writer);
-    bool behind = v->after.last_ns || v->before.last_ns > sc->now_ns;
+    bool behind = v->after.last_ns || v->before.last_ns > sc->tick.now_ns;
     if (behind) {
         /* the span changed behind the tick's time, and the stack may be the new one's already: it is told with the next
          * tick, so that it does not get time of the span before; that of before not either if there was one in between */
-        bool ahead = scan->span_behind || changed_by(&v->before, sc->now_ns) ||
-                     changed_by(&v->after, sc->now_ns);
+        bool ahead = scan->span_behind || changed_by(&v->before, sc->tick.now_ns) ||
+                     changed_by(&v->after, sc->tick.now_ns);
         v->node = in_chunk && !ahead ? scan->node : 0;
         scan->stack_due = true;
         sdb_thread_keep_active(sc, v->slot);
@@ -320,8 +321,8 @@ write_change(struct sdb_scanner *sc, const struct visit *v)
     struct sdb_scan *scan = v->scan;
     bool changed = scan->sample_chunk != sdb_ring_writer_chunk(sc->writer) ||
                    v->node != scan->node || v->state != scan->state || scan->more != v->more ||
-                   v->look.view.since_ns != scan->since_ns || sc->last_tick ||
-                   (v->look.running && sc->tick - scan->sample_tick >= SDB_HEARTBEAT_TICKS);
+                   v->look.view.since_ns != scan->since_ns || sc->tick.last ||
+                   (v->look.running && sc->tick.number - scan->sample_tick >= SDB_HEARTBEAT_TICKS);
     if (changed) write_sample(sc, v->slot, scan, &v->look.view, v->node, v->state);
 }
 

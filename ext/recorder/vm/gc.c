@@ -48,10 +48,9 @@ mark_young(void *unused)
     /* seq_cst: pairs with walk.c:publish. Either we see its young_tail, or it sees our epoch. */
     __atomic_fetch_add(&gc.epoch, 1, __ATOMIC_SEQ_CST);
     if (gc.codes) sdb_code_table_mark(gc.codes, mark_maybe);
-    uint64_t used = sdb_load_acquire(&gc.threads->live.segments_used);
-    for (uint32_t i = 0; i < used * SDB_SEGMENT_SLOTS; i++) {
-        struct sdb_slot *slot = sdb_thread_slot(gc.threads, i);
-        if (slot && sdb_load_acquire(&slot->life) != SDB_SLOT_FREE) {
+    struct sdb_slot *slot;
+    sdb_thread_each (slot, gc.threads) {
+        if (sdb_load_acquire(&slot->life) != SDB_SLOT_FREE) {
             mark_maybe(sdb_load_relaxed(&slot->thread_value));
             mark_maybe(sdb_load_relaxed(&slot->context));
         }

@@ -317,10 +317,8 @@ sdb_gvl_current_slot_unchecked(void)
     struct sdb_slot *slot = valid_slot(own_slot, thread);
     if (slot) return slot;
     /* a thread that existed at start and got its slot from another thread: found once, kept in own_slot */
-    uint64_t used = sdb_load_acquire(&gvl.table->live.segments_used);
-    for (uint32_t i = 0; i < used * SDB_SEGMENT_SLOTS; i++) {
-        struct sdb_slot *candidate = valid_slot(sdb_thread_slot(gvl.table, i), thread);
-        if (candidate) return own_slot = candidate;
+    sdb_thread_each (slot, gvl.table) {
+        if (valid_slot(slot, thread)) return own_slot = slot;
     }
     return NULL;
 #endif
