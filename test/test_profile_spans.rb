@@ -187,6 +187,55 @@ class TestProfileSpans < Minitest::Test
     assert_sums_agree(p)
   end
 
+  # A look at 8 and one at 12; between them another value came and went.
+  def test_no_tag_gets_time_of_a_stack_seen_for_another_value
+    p = profile(interval: 4) do
+      thread :a, tid: 1
+      tags 0, :a, part: "x"
+      at 0, a: running("main:2 work:12")
+      tags 9, :a, part: "y"
+      tags 11, :a, part: "z"
+      at 12, a: running("main:2 other:25")
+      finish 20
+    end
+    assert_equal({ "Foo#work" => 9.0 }, self_ms(p, tag: "part=x"))
+    assert_equal({ "(unknown)" => 2.0 }, self_ms(p, tag: "part=y"))
+    assert_equal({ "Bar.other" => 9.0 }, self_ms(p, tag: "part=z"))
+    assert_sums_agree(p)
+  end
+
+  def test_a_value_that_came_and_went_between_two_looks_at_the_same_stack_has_no_frames
+    p = profile do
+      thread :a, tid: 1
+      tags 0, :a, part: "x"
+      at 0, a: running("main:2 work:12")
+      at 10, a: running("main:2 work:12")
+      tags 10.4, :a, part: "y"
+      tags 10.6, :a, part: "x"
+      at 11, a: running("main:2 work:12")
+      finish 20
+    end
+    assert_equal({ "(unknown)" => 0.2 }, self_ms(p, tag: "part=y"))
+    assert_in_delta 19.8, self_ms(p, tag: "part=x").fetch("Foo#work"), 0.001
+  end
+
+  # What has no tag, or fewer, may be shown with either's stack: it is no value of its own.
+  def test_an_interval_without_a_tag_between_two_values_is_divided
+    p = profile do
+      thread :a, tid: 1
+      tags 0, :a, part: "x"
+      at 0, a: running("main:2 work:12")
+      at 10, a: running("main:2 work:13")
+      tags 10.2, :a
+      tags 10.4, :a, part: "y"
+      at 11, a: running("main:2 other:25")
+      finish 20
+    end
+    assert_equal({ "Foo#work" => 10.2 }, self_ms(p, tag: "part=x"))
+    assert_equal({ "Bar.other" => 9.6 }, self_ms(p, tag: "part=y"))
+    assert_equal({ "Foo#work" => 10.3, "Bar.other" => 9.7 }, self_ms(p))
+  end
+
   def test_without_a_change_the_last_interval_is_split
     p = profile do
       thread :a, tid: 1

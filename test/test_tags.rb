@@ -78,6 +78,38 @@ class TestTags < Minitest::Test
     end
   end
 
+  def alpha_work(seconds) = spin(seconds)
+  def beta_work(seconds) = spin(seconds)
+
+  def spin(seconds)
+    finish = now + seconds
+    nil while now < finish
+  end
+
+  def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+
+  # However late the scanner looks: what it did not see for a value it does not show for it.
+  def test_tags_that_change_every_few_ms_in_two_threads_have_only_their_own_methods
+    profile = record do
+      finish = now + 1.5
+      threads = Array.new(2) do |n|
+        Thread.new do
+          random = Random.new(n)
+          while now < finish
+            Sdb.tag(part: "alpha") { alpha_work(0.001 + (random.rand * 0.002)) }
+            Sdb.tag(part: "beta") { beta_work(0.001 + (random.rand * 0.002)) }
+          end
+        end
+      end
+      threads.each(&:join)
+    end
+    { "alpha" => "beta_work", "beta" => "alpha_work" }.each do |part, other|
+      of_value = profile.functions(tag: "part=#{part}")
+      wrong = of_value.functions.find { |f| f.name.end_with?(other) }&.total_ns.to_i
+      assert_operator wrong, :<, of_value.total_ns / 10_000, "#{part}: a change is known to a us" # was 2 %
+    end
+  end
+
   def test_tags_are_of_their_thread
     profile = record do
       Sdb.tag(who: "main") do

@@ -153,6 +153,16 @@ sdb_unseen_stack(struct sdb_profile *p, uint32_t before, uint32_t after, uint32_
     return err ? err : sdb_profile_stack(p, a, frame, stack);
 }
 
+/* Takes of P's what is to be hidden. */
+static uint64_t
+hide(uint64_t *of_p, uint64_t *hidden)
+{
+    uint64_t us = least(*of_p, *hidden);
+    *of_p -= us;
+    *hidden -= us;
+    return us;
+}
+
 int
 sdb_attribute(struct sdb_thread *t, const struct sdb_step *step)
 {
@@ -172,6 +182,10 @@ sdb_attribute(struct sdb_thread *t, const struct sdb_step *step)
 
     uint64_t wait_s = off_gvl_of_s(step, SDB_GVL_WAIT, wait);
     uint64_t blocked_s = off_gvl_of_s(step, SDB_BLOCKED, blocked);
+    if (step->has_change) { /* S's stack was not there before it */
+        wait_s = least(wait_s, step->after_change_us);
+        blocked_s = least(blocked_s, step->after_change_us - wait_s);
+    }
     uint64_t busy_s = busy_of_s(step, busy, wait_s + blocked_s),
              gc_s = gc_of_s(step, gc, busy, busy_s);
     /* all that lies behind the change is S's, even when nobody saw it block or wait there */
@@ -181,7 +195,11 @@ sdb_attribute(struct sdb_thread *t, const struct sdb_step *step)
         blocked_s += more;
         wait_s += least(wait - wait_s, missing - more);
     }
-    uint64_t run_s = busy_s - gc_s, run_p = busy - busy_s - (gc - gc_s);
+    uint64_t run_s = busy_s - gc_s, run_p = busy - busy_s - (gc - gc_s), gc_p = gc - gc_s,
+             wait_p = wait - wait_s, blocked_p = blocked - blocked_s;
+    uint64_t hidden = step->hidden_us, run_h = hide(&run_p, &hidden),
+             blocked_h = hide(&blocked_p, &hidden), wait_h = hide(&wait_p, &hidden),
+             gc_h = hide(&gc_p, &hidden);
 
     /* More CPU than busy time: C code that ran without the GVL. Without blocked time it is rounding. */
     uint64_t on_cpu = busy + worked;
@@ -195,15 +213,19 @@ sdb_attribute(struct sdb_thread *t, const struct sdb_step *step)
     int err = SDB_OK;
     /* P's: first the state it was seen in */
     if (!err)
-        err = deal(t, &shares, wait - wait_s, p, SDB_GVL_WAIT,
-                   step->p_state == SDB_GVL_WAIT ? before : 0);
+        err = deal(t, &shares, wait_p, p, SDB_GVL_WAIT, step->p_state == SDB_GVL_WAIT ? before : 0);
     if (!err)
-        err = deal(t, &shares, blocked - blocked_s, p, SDB_BLOCKED,
-                   step->p_state == SDB_BLOCKED ? before : 0);
-    if (!err && step->p_state == SDB_GC) err = deal(t, &shares, gc - gc_s, p, SDB_GC, before);
+        err =
+            deal(t, &shares, blocked_p, p, SDB_BLOCKED, step->p_state == SDB_BLOCKED ? before : 0);
+    if (!err && step->p_state == SDB_GC) err = deal(t, &shares, gc_p, p, SDB_GC, before);
     if (!err)
         err = deal(t, &shares, run_p, p, SDB_RUNNING, step->p_state == SDB_RUNNING ? before : 0);
-    if (!err && step->p_state != SDB_GC) err = deal(t, &shares, gc - gc_s, p, SDB_GC, 0);
+    if (!err && step->p_state != SDB_GC) err = deal(t, &shares, gc_p, p, SDB_GC, 0);
+    /* nobody's */
+    if (!err) err = deal(t, &shares, wait_h, SDB_STACK_UNKNOWN, SDB_GVL_WAIT, 0);
+    if (!err) err = deal(t, &shares, blocked_h, SDB_STACK_UNKNOWN, SDB_BLOCKED, 0);
+    if (!err) err = deal(t, &shares, gc_h, SDB_STACK_UNKNOWN, SDB_GC, 0);
+    if (!err) err = deal(t, &shares, run_h, SDB_STACK_UNKNOWN, SDB_RUNNING, 0);
     if (!err) err = deal(t, &shares, worked, step->unseen_stack, step->unseen_state, 0);
     if (!err && idle) err = sdb_thread_push(t, idle * 1000, SDB_STACK_UNKNOWN, SDB_UNKNOWN, 0, 0);
     /* S's: last the state it was seen in */

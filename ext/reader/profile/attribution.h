@@ -21,6 +21,7 @@ struct sdb_step { /* from sample P to sample S of one thread */
     uint64_t unseen_us; /* of gaps in it */
     uint64_t
         after_change_us; /* of uncertain_us, since the thread's span or tags changed; with has_change */
+    uint64_t hidden_us; /* before that: neither P's nor S's, it counted for something else */
     uint32_t unseen_stack, unseen_state; /* what time on a CPU in gaps is; with unseen_us */
     uint32_t ticks;                      /* in it, S's own included */
     uint32_t p_state, p_stack, s_state, s_stack;

@@ -16,6 +16,7 @@
 #include "log/map.h"
 #include "log/ring_reader.h"
 #include "log/symbols.h"
+#include "profile/labels.h"
 #include "profile/model.h"
 
 enum { SDB_SLOT_MAX = 16384 };
@@ -32,6 +33,7 @@ struct sdb_track {   /* a slot: its thread and that one's last sample */
     uint64_t unseen_ns; /* the decoder's then */
     uint64_t ticks;     /* the decoder's then */
     uint64_t chunk;     /* the decoder's when THREAD was last read */
+    struct sdb_labels labels;
     bool seen;
     bool fresh; /* no sample in this chunk yet: the next brings ELAPSED */
 };

@@ -13,7 +13,8 @@
 #include "profile/span_load.h"
 
 enum {
-    IGNORED = 1,   /* beside 0 and the negative errors */
+    IGNORED = 1, /* beside 0 and the negative errors */
+    PARENTS_MAX = 256,
     TAGS_MAX = 64, /* of one span or set; more are left out */
 };
 
@@ -112,11 +113,13 @@ thread_take(struct sdb_decoder *d, struct sdb_cursor *c)
         err = sdb_profile_string(d->profile, name.at, name.n, &t->name);
         if (err) return err;
     }
+    t->slot = (uint32_t)slot;
     struct sdb_track *track = &d->tracks[slot];
     if (track->thread != number || track->serial != serial) {
         if (track->thread != SDB_NONE) err = sdb_decoder_hold(d, track, d->before);
         *track = (struct sdb_track){
             .thread = number, .serial = serial, .fresh = true, .ticks = d->ticks};
+        sdb_labels_reset(&track->labels);
     }
     track->chunk = d->chunk;
     return err;
@@ -225,14 +228,47 @@ string_take(struct sdb_decoder *d, struct sdb_cursor *c)
     return err;
 }
 
+/* NULL when the thread has no slot now. */
+static struct sdb_labels *
+labels_of(struct sdb_decoder *d, uint32_t thread)
+{
+    if (thread == SDB_NONE) return NULL;
+    uint32_t slot = d->profile->threads[thread].slot;
+    return slot < d->track_count && d->tracks[slot].thread == thread ? &d->tracks[slot].labels
+                                                                     : NULL;
+}
+
 static void
-change_note(struct sdb_decoder *d, uint32_t thread, uint64_t at, bool root)
+root_note(struct sdb_decoder *d, uint32_t thread, uint64_t at, uint32_t root)
+{
+    struct sdb_labels *labels = labels_of(d, thread);
+    if (!labels) return;
+    struct sdb_label label = sdb_labels_newest(labels);
+    label.root = root;
+    sdb_labels_change(labels, at, label);
+}
+
+/* The outermost span of one whose parents are known by their ids. */
+static uint32_t
+root_of(const struct sdb_decoder *d, uint32_t span)
+{
+    for (int i = 0; i < PARENTS_MAX && span != SDB_NONE && d->profile->spans[span].parent_id; i++) {
+        uint32_t parent = sdb_span_find(d->profile, d->ring, d->profile->spans[span].parent_id);
+        if (parent == SDB_NONE || parent == span) return span;
+        span = parent;
+    }
+    return span;
+}
+
+/* Of a span inside another: what is seen at either end is of the same root. */
+static void
+change_note(struct sdb_decoder *d, uint32_t thread, uint64_t at)
 {
     if (thread == SDB_NONE || at <= d->before) return;
     struct sdb_thread *t = &d->profile->threads[thread];
     sdb_decoder_changes(d, t);
     bool early = at > d->now; /* the scanner took it a little behind its tick */
-    struct sdb_changes *c = early ? &t->early_changes[root] : &t->changes[root];
+    struct sdb_changes *c = early ? &t->early_changes : &t->changes;
     bool first = early ? c->first == 0 : c->last <= d->before;
     if (first || at < c->first) c->first = at;
     if (first || at > c->last) c->last = at;
@@ -258,8 +294,11 @@ span_begin_take(struct sdb_decoder *d, struct sdb_cursor *c)
     int err = tags_take(d, c, &span.tags_off, &span.tags_n);
     if (!err) err = sdb_profile_string(p, request_id.at, request_id.n, &span.request_id);
     if (!err) err = sdb_profile_string(p, trace_id.at, trace_id.n, &span.trace_id);
-    change_note(d, span.thread, span.begin, span.parent_id == 0);
-    return err ? err : sdb_span_begin(p, &span);
+    if (!err) err = sdb_span_begin(p, &span);
+    if (!err && span.parent_id == 0)
+        root_note(d, span.thread, span.begin, (uint32_t)p->spans_count - 1);
+    else if (!err) change_note(d, span.thread, span.begin);
+    return err;
 }
 
 static int
@@ -279,7 +318,10 @@ span_end_take(struct sdb_decoder *d, struct sdb_cursor *c)
     uint32_t number = sdb_span_find(d->profile, d->ring, end.id);
     if (number == SDB_NONE) return IGNORED;
     const struct sdb_span *begun = &d->profile->spans[number];
-    change_note(d, begun->thread, end.end, begun->parent_id == 0);
+    struct sdb_labels *labels = begun->parent_id ? NULL : labels_of(d, begun->thread);
+    if (!labels) change_note(d, begun->thread, end.end);
+    else if (sdb_labels_newest(labels).root == number)
+        root_note(d, begun->thread, end.end, SDB_NONE);
     int err = tags_take(d, c, &end.tags_off, &end.tags_n);
     if (!err && sdb_cursor_left(c)) {
         struct sdb_bytes trace_id = sdb_take_string(c);
@@ -294,9 +336,9 @@ span_switch_take(struct sdb_decoder *d, struct sdb_cursor *c)
     uint32_t thread = thread_of(d, sdb_take_varint(c));
     uint64_t id = sdb_take_varint(c), rel = sdb_take_varint(c), at;
     if (c->bad || thread == SDB_NONE || !rel_time(d, rel, &at)) return IGNORED;
-    change_note(d, thread, at, true);
-    return sdb_span_switch(d->profile, thread,
-                           id ? sdb_span_find(d->profile, d->ring, id) : SDB_NONE, at);
+    uint32_t span = id ? sdb_span_find(d->profile, d->ring, id) : SDB_NONE;
+    root_note(d, thread, at, root_of(d, span));
+    return sdb_span_switch(d->profile, thread, span, at);
 }
 
 static int
@@ -306,8 +348,14 @@ thread_tags_take(struct sdb_decoder *d, struct sdb_cursor *c)
     struct sdb_tag_set set = {.thread = thread_of(d, sdb_take_varint(c))};
     uint64_t rel = sdb_take_varint(c);
     if (c->bad || set.thread == SDB_NONE || !rel_time(d, rel, &set.at)) return IGNORED;
-    change_note(d, set.thread, set.at, false);
     int err = tags_take(d, c, &set.tags_off, &set.tags_n);
+    struct sdb_labels *labels = err ? NULL : labels_of(d, set.thread);
+    if (labels) {
+        struct sdb_label label = sdb_labels_newest(labels);
+        label.tags_off = set.tags_off;
+        label.tags_n = set.tags_n;
+        sdb_labels_change(labels, set.at, label);
+    }
     if (!err) err = sdb_table_room(p, tag_sets);
     if (!err) p->tag_sets[p->tag_sets_count++] = set;
     return err;

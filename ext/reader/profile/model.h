@@ -69,8 +69,6 @@ struct sdb_segment {
     uint32_t state : 3;
 };
 
-enum { SDB_CHANGE_INNER, SDB_CHANGE_ROOT };
-
 struct sdb_changes {
     uint64_t first, last;
 };
@@ -85,9 +83,9 @@ struct sdb_thread {
     size_t segment_count, segment_capacity;
     uint64_t carry_cpu_ns; /* of a segment without length: goes to the next */
     uint32_t carry_ticks;
-    /* while loading: changes of its span and tags since the tick before, and behind this tick;
-     * [SDB_CHANGE_ROOT] of root spans and fibers, [SDB_CHANGE_INNER] of the rest */
-    struct sdb_changes changes[2], early_changes[2];
+    /* while loading: its slot, and changes of its inner spans since the tick before, and behind this tick; all else: labels.h */
+    uint32_t slot;
+    struct sdb_changes changes, early_changes;
 };
 
 struct sdb_pair { /* a tag */

@@ -19,6 +19,12 @@ row(struct sdb_decoder *d)
     return &d->profile->rings[d->ring];
 }
 
+static uint64_t
+us_up(uint64_t ns)
+{
+    return (ns + 999) / 1000;
+}
+
 int
 sdb_decoder_end(struct sdb_decoder *d, struct sdb_track *track, uint64_t until,
                 const struct sdb_last_times *times)
@@ -77,6 +83,13 @@ sample_without_predecessor(struct sdb_decoder *d, struct sdb_track *track, struc
         step->p_state = step->s_state;
         step->p_stack = step->s_stack;
         step->ticks = 1;
+        struct sdb_division division;
+        if (sdb_labels_divide(d->profile, &track->labels, start, d->now, &division)) {
+            step->has_change = true; /* and only what lies behind it is known */
+            step->after_change_us = us_up(d->now - division.last);
+            step->hidden_us = step->elapsed_us;
+            step->uncertain_us = step->elapsed_us;
+        }
         return sdb_attribute(t, step);
     }
     int err = sdb_decoder_hold(d, track, d->before);
@@ -104,6 +117,10 @@ unseen_fill(struct sdb_decoder *d, const struct sdb_track *track, struct sdb_ste
     bool exact = (d->reader->identity.flags & SDB_FLAG_STATES_EXACT) != 0;
     step->blocked_is_guess = !exact;
     step->unseen_state = exact || step->p_stack == step->s_stack ? SDB_RUNNING : SDB_UNKNOWN;
+    if (step->hidden_us) {
+        step->unseen_stack = SDB_STACK_UNKNOWN; /* nor is what both agree on certain there */
+        return SDB_OK;
+    }
     uint64_t walk =
         d->profile->stacks[step->p_stack].depth + d->profile->stacks[step->s_stack].depth;
     d->unseen_walk += walk;
@@ -117,26 +134,30 @@ unseen_fill(struct sdb_decoder *d, const struct sdb_track *track, struct sdb_ste
 void
 sdb_decoder_changes(const struct sdb_decoder *d, struct sdb_thread *t)
 {
-    for (int kind = SDB_CHANGE_INNER; kind <= SDB_CHANGE_ROOT; kind++) {
-        struct sdb_changes *now = &t->changes[kind], *early = &t->early_changes[kind];
-        if (early->first == 0 || early->first > d->now) continue;
-        if (now->last <= d->before) now->first = early->first;
-        now->last = early->last;
-        *early = (struct sdb_changes){0, 0};
-    }
+    struct sdb_changes *now = &t->changes, *early = &t->early_changes;
+    if (early->first == 0 || early->first > d->now) return;
+    if (now->last <= d->before) now->first = early->first;
+    now->last = early->last;
+    *early = (struct sdb_changes){0, 0};
 }
 
 static void
-change_fill(const struct sdb_decoder *d, struct sdb_thread *t, struct sdb_step *step)
+change_fill(const struct sdb_decoder *d, struct sdb_track *track, struct sdb_step *step)
 {
+    struct sdb_thread *t = &d->profile->threads[track->thread];
+    struct sdb_division division;
     sdb_decoder_changes(d, t);
-    for (int kind = SDB_CHANGE_ROOT; kind >= SDB_CHANGE_INNER && !step->has_change; kind--) {
-        const struct sdb_changes *c = &t->changes[kind];
-        if (c->last <= d->before) continue;
-        uint64_t middle = c->first + (c->last - c->first) / 2;
+    if (sdb_labels_divide(d->profile, &track->labels, d->before, d->now, &division)) {
         step->has_change = true;
-        step->after_change_us = middle < d->now ? (d->now - middle + 999) / 1000 : 0;
+        step->after_change_us = us_up(d->now - division.last);
+        step->hidden_us = us_up(d->now - division.first) - step->after_change_us;
+        return;
     }
+    const struct sdb_changes *c = &t->changes;
+    if (c->last <= d->before) return;
+    uint64_t middle = c->first + (c->last - c->first) / 2;
+    step->has_change = true;
+    step->after_change_us = middle < d->now ? us_up(d->now - middle) : 0;
 }
 
 int
@@ -199,7 +220,7 @@ sdb_decoder_sample(struct sdb_decoder *d, struct sdb_cursor *c, uint8_t head)
         step.ticks = (uint32_t)(d->ticks - track->ticks);
         step.p_state = track->state;
         step.p_stack = track->stack;
-        change_fill(d, &d->profile->threads[track->thread], &step);
+        change_fill(d, track, &step);
         err = unseen_fill(d, track, &step);
         if (!err) err = sdb_attribute(&d->profile->threads[track->thread], &step);
     } else {

@@ -38,6 +38,7 @@ struct sdb_scan { /* what the scanner remembers of a slot. owner: scanner */
     uint64_t clock_ns, clock_tick; /* Ruby 3.1: its CPU clock as read, and at which tick */
     bool span_moved;               /* its span or tags changed, and its stack was not read since */
     bool span_behind; /* they changed after the last tick's time: `node` is of before */
+    bool span_told;   /* they changed, and no sample was written since */
     bool stack_due;   /* Ruby 3.1: it ran, and its stack was not read since (a GC was on, say) */
     uint64_t idle_checks, inferred_state, inferred_blocked_ns;
     uint64_t gc_sampled_ns; /* GC time by sampling, where no GC events exist */

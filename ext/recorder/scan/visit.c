@@ -249,6 +249,7 @@ struct visit {
     /* what is to be written */
     uint64_t state;
     uint32_t node;
+    bool told; /* it changed, so a sample is written in any case */
 };
 
 /* The thread's state, and its stack when it may be another. False: nothing to be written of it at this tick. */
@@ -260,7 +261,10 @@ read_thread(struct sdb_scanner *sc, struct visit *v)
     v->before = sdb_work_drain(sc, v->slot);
     if (v->before.last_ns)
         scan->span_moved = scan->stack_due = true; /* it ran, so much is certain */
-    if (!sc->states->look(sc, v->slot, scan, due, &v->look)) return false;
+    if (!sc->states->look(sc, v->slot, scan, due, &v->look)) {
+        scan->span_told |= v->before.last_ns != 0;
+        return false;
+    }
     v->state = v->look.state;
     if (v->look.running && !sc->gc_events && sc->tick.gc) {
         v->state = SDB_GC;
@@ -311,6 +315,9 @@ attribute(struct sdb_scanner *sc, struct visit *v)
     } else if (scan->span_moved) {
         v->node = 0; /* what is known of its stack is of the span before */
     }
+    /* also when the stack is the same: what lies between the ticks counted for something else */
+    v->told = scan->span_told || scan->span_behind || changed_by(&v->before, sc->tick.now_ns);
+    scan->span_told = false;
     scan->span_behind = behind;
 }
 
@@ -319,7 +326,7 @@ static void
 write_change(struct sdb_scanner *sc, const struct visit *v)
 {
     struct sdb_scan *scan = v->scan;
-    bool changed = scan->sample_chunk != sdb_ring_writer_chunk(sc->writer) ||
+    bool changed = v->told || scan->sample_chunk != sdb_ring_writer_chunk(sc->writer) ||
                    v->node != scan->node || v->state != scan->state || scan->more != v->more ||
                    v->look.view.since_ns != scan->since_ns || sc->tick.last ||
                    (v->look.running && sc->tick.number - scan->sample_tick >= SDB_HEARTBEAT_TICKS);
