@@ -148,9 +148,9 @@ static struct {
     char dir[256];
 } fake;
 
-/* As on Ruby 3.3, or with exact = false as on 3.1; with an open file. */
+/* As on Ruby 3.3, or with exact = false as on 3.1; without a file, as in a forked child. */
 static inline struct sdb_scanner *
-fake_begin(bool exact)
+fake_init(bool exact)
 {
     memset(&world, 0, sizeof world);
     world.now_ns = START_NS;
@@ -189,6 +189,14 @@ fake_begin(bool exact)
         .stacks_last = exact,
     };
     NEED(sdb_scanner_init(&fake.scanner, &config) == 0);
+    return &fake.scanner;
+}
+
+/* The same with an open file. */
+static inline struct sdb_scanner *
+fake_begin(bool exact)
+{
+    fake_init(exact);
     NEED(sdb_upkeep_open_file(&fake.scanner) == 0);
     return &fake.scanner;
 }

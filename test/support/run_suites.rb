@@ -36,6 +36,7 @@ class RunSuites
     ["install", "test:install", 600, :own],
     ["lint", "lint", 300, :own],
     ["c-asan", "test:asan", 600, :own],
+    ["coverage", "test:coverage", 600, :more],
     ["c", "test:c", 600, :own],
     ["c-tsan", "test:tsan", 600, :own]
   ].map { |row| Suite.new(*row) }.freeze
