@@ -154,7 +154,16 @@ module Sdb
                 "app_root" => Dir.pwd }
       config.tags.each { |k, v| pairs["tag.#{k}"] = v }
       config.warnings.each_with_index { |line, n| pairs["warning.#{n}"] = line }
-      pairs.compact.map { |k, v| "#{k}=#{v.to_s.delete("\0")}\0".b }.join
+      pairs.compact.map { |k, v| "#{utf8(k)}=#{utf8(v).delete("\0")}\0".b }.join
+    end
+
+    # As every name in the log (ext/recorder/vm/utf8.h). Bytes that have no encoding count as UTF-8.
+    def utf8(text)
+      text = text.to_s
+      text = text.dup.force_encoding(Encoding::UTF_8) if [Encoding::BINARY, Encoding::US_ASCII].include?(text.encoding)
+      text.encode(Encoding::UTF_8, invalid: :replace, undef: :replace).scrub
+    rescue EncodingError
+      text.dup.force_encoding(Encoding::UTF_8).scrub
     end
 
     def state_of(native)

@@ -3,7 +3,7 @@
  * span_api.c - Sdb.span, .tag, .tags, .mark, .current_span (Sdb::Native::SpanMethods, put before the stand-ins of
  * lib/sdb/span.rb), and Sdb::Native::Span, the handle of one open span.
  *
- * Arguments become Strings here, before anything is begun: their to_s may do anything.
+ * Arguments become Strings in UTF-8 here, before anything is begun: their to_s may do anything.
  *
  * Runs on: any Ruby thread, GVL
  */
@@ -11,6 +11,7 @@
 
 #include <ruby/ractor.h>
 #include "spans/spans.h"
+#include "vm/utf8.h"
 
 static ID id_kind, id_id;
 static VALUE span_class;
@@ -35,8 +36,9 @@ spans_on(void)
 static VALUE
 string_of(VALUE value)
 {
-    if (RB_TYPE_P(value, T_STRING)) return value;
-    return SYMBOL_P(value) ? rb_sym2str(value) : rb_obj_as_string(value);
+    if (!RB_TYPE_P(value, T_STRING))
+        value = SYMBOL_P(value) ? rb_sym2str(value) : rb_obj_as_string(value);
+    return sdb_utf8(value);
 }
 
 static VALUE

@@ -15,6 +15,7 @@
 #include "vm/protect.h"
 #include "vm/symbolizer.h"
 #include "vm/symbols.h"
+#include "vm/utf8.h"
 
 enum {
     BATCH_NS = 200000,
@@ -78,7 +79,9 @@ name_thread(struct sdb_slot *slot)
     VALUE thread = (VALUE)sdb_load_relaxed(&slot->thread_value);
     VALUE name = rb_funcall(thread, rb_intern("name"), 0);
     if (!RB_TYPE_P(name, T_STRING)) return;
+    name = sdb_utf8(name);
     sdb_thread_set_name(work.threads, slot, RSTRING_PTR(name), (size_t)RSTRING_LEN(name));
+    RB_GC_GUARD(name);
 }
 
 static uint64_t

@@ -13,6 +13,7 @@
 #include "core/string_table.h"
 #include "sdb_atomic.h"
 #include "scan/frame_code.h"
+#include "vm/utf8.h"
 #include "vm/vm_heap.h"
 
 /* iseq.c, exported from 3.1 to 4.0, in no public header */
@@ -46,7 +47,10 @@ finish(struct text *t)
 static void
 put_string(struct text *t, VALUE string)
 {
-    if (RB_TYPE_P(string, T_STRING)) put(t, RSTRING_PTR(string), (size_t)RSTRING_LEN(string));
+    if (!RB_TYPE_P(string, T_STRING)) return;
+    string = sdb_utf8(string);
+    put(t, RSTRING_PTR(string), (size_t)RSTRING_LEN(string));
+    RB_GC_GUARD(string);
 }
 
 /* "#<Class:0x000...>" -> "#<Class>": addresses differ from run to run and name nothing. */
@@ -54,6 +58,7 @@ static void
 put_class(struct text *t, VALUE path)
 {
     if (!RB_TYPE_P(path, T_STRING)) return;
+    path = sdb_utf8(path);
     const char *s = RSTRING_PTR(path), *end = s + RSTRING_LEN(path);
     while (s < end) {
         if (end - s > 3 && !memcmp(s, ":0x", 3)) {
@@ -66,6 +71,7 @@ put_class(struct text *t, VALUE path)
         }
         put(t, s++, 1);
     }
+    RB_GC_GUARD(path);
 }
 
 static bool
@@ -120,7 +126,8 @@ put_owner(struct text *t, VALUE ment)
 static void
 put_iseq_name(struct text *t, VALUE iseq, VALUE ment, bool bmethod_body)
 {
-    VALUE label = rb_profile_frame_label(iseq), base = rb_profile_frame_base_label(iseq);
+    VALUE label = sdb_utf8(rb_profile_frame_label(iseq));
+    VALUE base = sdb_utf8(rb_profile_frame_base_label(iseq));
     if (!RB_TYPE_P(label, T_STRING)) return;
     const char *s = RSTRING_PTR(label);
     size_t n = (size_t)RSTRING_LEN(label);
