@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "analysis"
+require_relative "sources"
 
 module Sdb
   module CLI
@@ -9,9 +10,20 @@ module Sdb
       summary "which lines of a file took the time"
       usage "[options] FILE [RING...]"
       examples "sdb lines app/models/user.rb         # a unique end of the path is enough",
-               "sdb lines user.rb --metric cpu x.sdb # from this log"
+               "sdb lines user.rb --metric cpu x.sdb # from this log",
+               "sdb lines user.rb --source ~/shop    # with the source from this checkout"
+      details <<~TEXT
+        Source is shown beside the times of files below the current directory, and of this Ruby's library and gems. A log
+        may name any file, so nothing else is opened unless --source allows its directory.
+      TEXT
 
       private
+
+      def own_options(parser)
+        parser.on("--source DIR", "show source from below DIR only; the app's own files may be a copy there") do |dir|
+          (@source_dirs ||= []) << dir
+        end
+      end
 
       def run(arguments)
         raise UsageError, "FILE is missing" if arguments.empty?
@@ -37,20 +49,13 @@ module Sdb
       def show(profile, answer)
         heading(profile, @paths.short(answer.path), "#{filters.metric} #{Text.duration(answer.lines.sum(&:self_ns))} in its lines")
         out.puts
-        source = source_of(answer.path)
+        source = Sources.new(@source_dirs, roots: profile.rings.filter_map { |ring| ring.text["app_root"] }).lines(answer.path)
         table = Table.new(terminal, [["self", :right], ["total", :right], ["line", :right], ["", :left]])
         answer.lines.each do |line|
           number, text = line.line.zero? ? ["?", ""] : [line.line, source[line.line - 1].to_s]
           table.row Text.duration(line.self_ns), Text.duration(line.total_ns), number, text.chomp.gsub("\t", "  ")
         end
         table.print(out)
-      end
-
-      # The file as it is here and now, where it is here.
-      def source_of(path)
-        File.file?(path) && File.size(path) < 16 << 20 ? File.readlines(path) : []
-      rescue SystemCallError
-        []
       end
     end
   end
