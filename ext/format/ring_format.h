@@ -76,43 +76,51 @@ struct sdb_identity { /* offset 0 of the file, 256 bytes of fixed fields, then t
 /* ---- state pages A and B: written alternately; a reader takes the one with a good crc and the
  * highest seq ---- */
 
-enum sdb_counter { /* all cumulative from the start of the ring unless said */
-                   SDB_C_TICKS,
-                   SDB_C_LATE_TICKS,      /* began more than half an interval late */
-                   SDB_C_DISPLACED_TICKS, /* ran on the cpu of a running Ruby thread */
-                   SDB_C_PARKS,
-                   SDB_C_THREAD_SAMPLES, /* threads seen per tick, changed or not */
-                   SDB_C_SCANS,          /* stacks read */
-                   SDB_C_FRAMES_READ,
-                   SDB_C_SAMPLE_RECORDS,
-                   SDB_C_LOST_TORN,
-                   SDB_C_LOST_TORN_TOP,   /* samples whose top was dropped */
-                   SDB_C_LOST_GC,         /* scans given up because a GC ran */
-                   SDB_C_LOST_UNRESOLVED, /* codes that could not be named (invalid) */
-                   SDB_C_LOST_QUEUE_FULL, /* span, tag and mark events dropped */
-                   SDB_C_LOST_RING,       /* blocks not written because of an I/O error */
-                   SDB_C_LOST_GAP_NS,     /* time in gaps */
-                   SDB_C_LOST_TRUNCATED,  /* stacks deeper than the limit */
-                   SDB_C_LOST_THREADS,    /* threads not scanned: table full or no safe read */
-                   SDB_C_CPU_NS,          /* own CPU of the scanner */
-                   SDB_C_GVL_NS,          /* GVL held by the symbolizer */
-                   SDB_C_SCAN_NS,         /* wall time inside ticks */
-                   SDB_C_RSS_BYTES,       /* now: memory the recorder holds */
-                   SDB_C_CODES,           /* named so far */
-                   SDB_C_CODES_RECYCLED,
-                   SDB_C_THREADS_LIVE, /* now */
-                   SDB_C_THREADS_SEEN,
-                   SDB_C_EFFECTIVE_INTERVAL_NS, /* now */
-                   SDB_C_BYTES_WRITTEN,
-                   SDB_C_CHUNKS,       /* chunks begun: seq of the newest + 1 */
-                   SDB_C_LAST_TICK_NS, /* rel, now */
-                   SDB_C_SYMBOL_BYTES,
-                   SDB_C_EVENTS,      /* span, tag and mark events taken */
-                   SDB_C_MAX_CPU_PPM, /* governor's budget, parts per million of one core; 0 off */
-                   SDB_C_PARKED,      /* now: 1 while no thread can run */
-                   SDB_C_WRITE_ERRNO, /* last errno of a failed write, 0 none */
-                   SDB_COUNTER_COUNT  /* append only */
+/* The counters, by number: X(NAME, name). All cumulative from the start of the ring unless said. Append only. */
+#define SDB_COUNTERS(X)                                                                            \
+    X(TICKS, ticks)                                                                                \
+    X(LATE_TICKS, late_ticks)           /* began more than half an interval late */                \
+    X(DISPLACED_TICKS, displaced_ticks) /* ran on the cpu of a running Ruby thread */              \
+    X(PARKS, parks)                                                                                \
+    X(THREAD_SAMPLES, thread_samples) /* threads seen per tick, changed or not */                  \
+    X(SCANS, scans)                   /* stacks read */                                            \
+    X(FRAMES_READ, frames_read)                                                                    \
+    X(SAMPLE_RECORDS, sample_records)                                                              \
+    X(LOST_TORN, lost_torn)                                                                        \
+    X(LOST_TORN_TOP, lost_torn_top)     /* samples whose top was dropped */                        \
+    X(LOST_GC, lost_gc)                 /* scans given up because a GC ran */                      \
+    X(LOST_UNRESOLVED, lost_unresolved) /* codes that could not be named (invalid) */              \
+    X(LOST_QUEUE_FULL, lost_queue_full) /* span, tag and mark events dropped */                    \
+    X(LOST_RING, lost_ring)             /* blocks not written because of an I/O error */           \
+    X(LOST_GAP_NS, lost_gap_ns)         /* time in gaps */                                         \
+    X(LOST_TRUNCATED, lost_truncated)   /* stacks deeper than the limit */                         \
+    X(LOST_THREADS, lost_threads)       /* threads not scanned: table full or no safe read */      \
+    X(CPU_NS, cpu_ns)                   /* own CPU of the scanner */                               \
+    X(GVL_NS, gvl_ns)                   /* GVL held by the symbolizer */                           \
+    X(SCAN_NS, scan_ns)                 /* wall time inside ticks */                               \
+    X(RSS_BYTES, rss_bytes)             /* now: memory the recorder holds */                       \
+    X(CODES, codes)                     /* named so far */                                         \
+    X(CODES_RECYCLED, codes_recycled)                                                              \
+    X(THREADS_LIVE, threads_live) /* now */                                                        \
+    X(THREADS_SEEN, threads_seen)                                                                  \
+    X(EFFECTIVE_INTERVAL_NS, effective_interval_ns) /* now */                                      \
+    X(BYTES_WRITTEN, bytes_written)                                                                \
+    X(CHUNKS, chunks)             /* chunks begun: seq of the newest + 1 */                        \
+    X(LAST_TICK_NS, last_tick_ns) /* rel, now */                                                   \
+    X(SYMBOL_BYTES, symbol_bytes)                                                                  \
+    X(EVENTS, events)           /* span, tag and mark events taken */                              \
+    X(MAX_CPU_PPM, max_cpu_ppm) /* governor's budget, parts per million of one core; 0 off */      \
+    X(PARKED, parked)           /* now: 1 while no thread can run */                               \
+    X(WRITE_ERRNO, write_errno) /* last errno of a failed write, 0 none */
+
+/* clang-format off */
+enum sdb_counter {
+#define SDB_COUNTER_NUMBER(NAME, name) SDB_C_##NAME,
+    SDB_COUNTERS(SDB_COUNTER_NUMBER)
+#undef SDB_COUNTER_NUMBER
+    SDB_COUNTER_COUNT
 };
+/* clang-format on */
 
 struct sdb_state_page {
     uint64_t magic; /* SDB_MAGIC */

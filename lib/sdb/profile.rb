@@ -136,11 +136,11 @@ module Sdb
       end
     end
 
-    # The recorder's own counters over time, about one a second: cumulative values by Ring::COUNTERS' names.
+    # The recorder's own counters over time, about one a second: cumulative values by name.
     #: () -> Array[CounterSample]
     def counter_samples
-      data.native.counters.map do |ring, at, *values|
-        CounterSample.new(ring: ring, at_ns: data.ring_time(ring, at), values: Ring::COUNTERS.zip(values).to_h)
+      data.native.counters.map do |ring, at, values|
+        CounterSample.new(ring: ring, at_ns: data.ring_time(ring, at), values: values)
       end
     end
 

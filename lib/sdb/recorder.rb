@@ -9,14 +9,6 @@ module Sdb
   # The recording of this process: one at a time. Everything here is cheap and never raises for what the host
   # cannot do; see Sdb.start.
   class Recorder
-    # In the order of enum sdb_counter in ext/format/ring_format.h; test_recorder.rb compares the two.
-    COUNTERS = %i[
-      ticks late_ticks displaced_ticks parks thread_samples scans frames_read sample_records lost_torn lost_torn_top
-      lost_gc lost_unresolved lost_queue_full lost_ring lost_gap_ns lost_truncated lost_threads cpu_ns gvl_ns scan_ns
-      rss_bytes codes codes_recycled threads_live threads_seen effective_interval_ns bytes_written chunks last_tick_ns
-      symbol_bytes events max_cpu_ppm parked write_errno
-    ].freeze
-
     @reason = nil
     @lock = Mutex.new
 
@@ -106,7 +98,7 @@ module Sdb
     #: () -> Hash[Symbol, untyped]
     def status
       native = Native.recorder_missing ? nil : Native::Recorder.status
-      counters = COUNTERS.zip(native ? native[:counters] : Array.new(COUNTERS.size, 0)).to_h
+      counters = native ? native[:counters] : Hash.new(0)
       { schema: 1, pid: Process.pid, state: state_of(native), reason: reason_of(native), ruby: self.class.ruby_text,
         ring: native && native[:path], ring_bytes: native ? native[:ring_bytes] : 0,
         retained_ns: counters[:last_tick_ns], interval_ns: config.interval_ns,

@@ -20,13 +20,6 @@ module Sdb
                                :symbols, :cost, :warnings)
     end
 
-    # In the order of enum sdb_counter.
-    COUNTERS = %i[
-      ticks late_ticks displaced_ticks parks thread_samples scans frames_read sample_records
-      lost_torn lost_torn_top lost_gc lost_unresolved lost_queue_full lost_ring lost_gap_ns lost_truncated lost_threads
-      cpu_ns gvl_ns scan_ns rss_bytes codes codes_recycled threads_live threads_seen effective_interval_ns bytes_written
-      chunks last_tick_ns symbol_bytes events max_cpu_ppm parked write_errno
-    ].freeze
     LOST = %i[torn torn_top gc unresolved queue_full ring gap_ns].freeze
     STATES = { 1 => :creating, 2 => :live, 3 => :closed }.freeze
     FLAGS = { states_exact: 1, yjit: 2 }.freeze
@@ -178,7 +171,7 @@ module Sdb
     end
 
     def take_page
-      @counters = (@page ? COUNTERS.zip(@page[:counters]).to_h.compact : {}).freeze
+      @counters = (@page ? @page[:counters] : {}).freeze
       text = @page && @page[:reason].dup.force_encoding(Encoding::UTF_8).scrub
       @reason = text unless text.nil? || text.empty?
       @written_state = :closed if @page && STATES[@page[:state]] == :closed

@@ -135,16 +135,19 @@ log_identity(VALUE self)
     return hash;
 }
 
-/* {seq:, state:, at_ns:, realtime_ns:, reason:, counters: [..]} or nil */
+/* {seq:, state:, at_ns:, realtime_ns:, reason:, counters: {ticks: ..}} or nil. Of the counters only those the page has. */
 static VALUE
 log_state_page(VALUE self)
 {
     const struct sdb_ring_reader *r = reader_of(self);
     const struct sdb_state_page *page = &r->state_page;
     if (!r->has_state_page) return Qnil;
-    VALUE hash = rb_hash_new(), counters = rb_ary_new();
-    for (size_t i = 0; i < page->counter_count; i++)
-        rb_ary_push(counters, ULL2NUM(page->counters[i]));
+    VALUE hash = rb_hash_new(), counters = rb_hash_new();
+#define PUT_COUNTER(NAME, name)                                                                    \
+    if (SDB_C_##NAME < page->counter_count)                                                        \
+        put(counters, #name, ULL2NUM(page->counters[SDB_C_##NAME]));
+    SDB_COUNTERS(PUT_COUNTER)
+#undef PUT_COUNTER
     put(hash, "seq", ULL2NUM(page->seq));
     put(hash, "state", UINT2NUM(page->state));
     put(hash, "at_ns", ULL2NUM(page->at_ns));

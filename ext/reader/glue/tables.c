@@ -173,7 +173,7 @@ memory(VALUE self)
     return rows;
 }
 
-/* [ring, at, values...] */
+/* [ring, at, {ticks: .., ...}] */
 static VALUE
 counters(VALUE self)
 {
@@ -181,11 +181,12 @@ counters(VALUE self)
     VALUE rows = rb_ary_new_capa((long)p->counters_count);
     for (size_t i = 0; i < p->counters_count; i++) {
         const struct sdb_counter_row *c = &p->counters[i];
-        VALUE row = rb_ary_new_capa(SDB_COUNTER_COUNT + 2);
-        rb_ary_push(row, UINT2NUM(c->ring));
-        rb_ary_push(row, ULL2NUM(c->at));
-        for (size_t k = 0; k < SDB_COUNTER_COUNT; k++) rb_ary_push(row, ULL2NUM(c->values[k]));
-        rb_ary_push(rows, row);
+        VALUE values = rb_hash_new();
+#define SET_COUNTER(NAME, name)                                                                    \
+    rb_hash_aset(values, ID2SYM(rb_intern(#name)), ULL2NUM(c->values[SDB_C_##NAME]));
+        SDB_COUNTERS(SET_COUNTER)
+#undef SET_COUNTER
+        rb_ary_push(rows, rb_ary_new_from_args(3, UINT2NUM(c->ring), ULL2NUM(c->at), values));
     }
     return rows;
 }

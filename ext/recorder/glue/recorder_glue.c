@@ -101,16 +101,25 @@ set(VALUE hash, const char *key, VALUE value)
     rb_hash_aset(hash, ID2SYM(rb_intern(key)), value);
 }
 
-/* status -> Hash: running, parked, exact, silent, path, safe_read, ring_bytes, interval_ns, counters (Array in the
- * order of enum sdb_counter) */
+/* {ticks: 12, late_ticks: 0, ...}: every counter by its name in ring_format.h */
+static VALUE
+counters_hash(const uint64_t *values)
+{
+    VALUE hash = rb_hash_new();
+#define SET_COUNTER(NAME, name) set(hash, #name, ULL2NUM(values[SDB_C_##NAME]));
+    SDB_COUNTERS(SET_COUNTER)
+#undef SET_COUNTER
+    return hash;
+}
+
+/* status -> Hash: running, parked, exact, silent, path, safe_read, ring_bytes, interval_ns, counters */
 static VALUE
 recorder_status(VALUE self)
 {
     (void)self;
     struct sdb_recorder_status s;
     sdb_recorder_status(&s);
-    VALUE hash = rb_hash_new(), counters = rb_ary_new_capa(SDB_COUNTER_COUNT);
-    for (int i = 0; i < SDB_COUNTER_COUNT; i++) rb_ary_push(counters, ULL2NUM(s.counters[i]));
+    VALUE hash = rb_hash_new();
     set(hash, "running", s.running ? Qtrue : Qfalse);
     set(hash, "parked", s.parked ? Qtrue : Qfalse);
     set(hash, "exact", s.exact ? Qtrue : Qfalse);
@@ -120,7 +129,7 @@ recorder_status(VALUE self)
     set(hash, "ring_bytes", ULL2NUM(s.ring_bytes));
     set(hash, "interval_ns", ULL2NUM(s.interval_ns));
     set(hash, "effective_interval_ns", ULL2NUM(s.effective_interval_ns));
-    set(hash, "counters", counters);
+    set(hash, "counters", counters_hash(s.counters));
     return hash;
 }
 
