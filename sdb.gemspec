@@ -1,10 +1,9 @@
 # frozen_string_literal: true
 
-require_relative "lib/sdb/version"
-
 Gem::Specification.new do |spec|
   spec.name = "sdb"
-  spec.version = Sdb::VERSION
+  # Read, not loaded: the process may have another sdb in it.
+  spec.version = File.read(File.join(__dir__, "lib/sdb/version.rb"))[/VERSION = "(.+)"/, 1]
   spec.summary = "Always-on profiler for Ruby services: samples every thread each millisecond without the GVL"
   spec.description = <<~TEXT
     A native thread that never takes the GVL samples the stacks of all live Ruby threads every millisecond and
@@ -22,7 +21,6 @@ Gem::Specification.new do |spec|
   spec.bindir = "exe"
   spec.executables = ["sdb"]
   spec.require_paths = ["lib"]
-  # Rake, which is part of every Ruby, runs ext/Rakefile at installation; no app loads it. See there why.
+  # Rake, which is part of every Ruby, runs ext/Rakefile at installation. See there why it is no dependency.
   spec.extensions = ["ext/Rakefile"]
-  spec.add_dependency "rake", ">= 12"
 end

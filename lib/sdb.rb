@@ -1,5 +1,15 @@
 # frozen_string_literal: true
 
+if defined?(Sdb::LIB) && __dir__ != Sdb::LIB
+  # The environment brought in one sdb and the bundle has another. Two at once cannot be: the first goes on, also for what
+  # the app requires of the second (sdb/rack, sdb/tasks).
+  unless defined?(Sdb::OTHER)
+    Sdb.const_set(:OTHER, __dir__)
+    warn "sdb: #{Sdb::VERSION} in #{Sdb::LIB} is loaded already; the one in #{__dir__} is not used"
+  end
+  return
+end
+
 require_relative "sdb/version"
 require_relative "sdb/errors"
 require_relative "sdb/span"
@@ -7,15 +17,21 @@ require_relative "sdb/span"
 # An always-on profiler. `require "sdb"` starts and patches nothing, unless SDB=1 is in the environment (then it is
 # what `require "sdb/auto"` does).
 module Sdb
+  # Where this copy's files are. All that is loaded later is loaded from here.
+  LIB = __dir__
+
   autoload :Recorder, "#{__dir__}/sdb/recorder"
   autoload :Profile, "#{__dir__}/sdb/profile"
   autoload :Config, "#{__dir__}/sdb/config"
   autoload :Native, "#{__dir__}/sdb/native"
   autoload :Prometheus, "#{__dir__}/sdb/prometheus"
-  autoload :Rack, "#{__dir__}/sdb/rack"
-  private_constant :Native
+  autoload :Rack, "#{__dir__}/sdb/integrations/rack"
+  autoload :Rails, "#{__dir__}/sdb/integrations/rails"
+  autoload :LogSet, "#{__dir__}/sdb/log_set"
+  autoload :Doctor, "#{__dir__}/sdb/doctor"
+  private_constant :Native, :Doctor
 
-  @auto = false
+  @auto = nil
 
   class << self
     # Starts recording in this process. Idempotent: a second call returns the recorder that runs.
@@ -49,28 +65,37 @@ module Sdb
     #: (?threads: Array[Thread]?, **untyped) { () -> untyped } -> Profile
     def profile(threads: nil, **options, &block) = Recorder.profile(threads: threads, **options, &block)
 
-    # Opens ring files, dumps or directories; see sdb/open.rb, which takes this method's place when first called.
-    #: (*String) -> Profile ! NoRingError
-    unless method_defined?(:open, false) # sdb/open was loaded first
-      def open(*paths, **options)
-        singleton_class.send(:remove_method, :open)
-        require_relative "sdb/open"
-        open(*paths, **options)
-      end
-    end
+    # A profile of ring files, dumps, directories (all rings in them), or "latest"; without arguments of the
+    # default directories. NoRingError when there is none.
+    #: (*String, ?pid: Integer?, ?window: Range[Integer]?) -> Profile ! NoRingError
+    def open(*paths, pid: nil, window: nil) = Profile.new(LogSet.resolve(paths, pid: pid).paths, window: window)
 
-    # Whether sdb/auto records and arranged the app's frameworks (sdb/integrations.rb).
-    #: () -> bool
-    def auto? = @auto
-
-    # Whether this process and host can be profiled; see sdb/doctor.rb, which takes this method's place when first called.
+    # Whether this process and host can be profiled, and what is missing, with the fix for each thing; see doctor.rb.
     #: (?measure: bool) -> Hash[Symbol, untyped]
-    unless method_defined?(:doctor, false)
-      def doctor(**options)
-        singleton_class.send(:remove_method, :doctor)
-        require_relative "sdb/doctor"
-        doctor(**options)
-      end
+    def doctor(measure: false, config: Config.resolve) = Doctor.new(config).examine(measure: measure)
+
+    # Whether the environment started the recording, and what the app's frameworks do becomes spans
+    # (integrations/README.md).
+    #: () -> bool
+    def auto? = @auto == true
+
+    # What SDB=1 and sdb/auto do. Once; never raises.
+    #: () -> void
+    def start_by_environment
+      return unless @auto.nil?
+
+      @auto = false
+      require_relative "sdb/program"
+      return if Program.tool?
+
+      start
+      return unless Recorder.current&.running?
+
+      @auto = true
+      require_relative "sdb/integrations"
+      Integrations.arrange
+    rescue StandardError, LoadError => e
+      warn "sdb: not recording: #{e.message}"
     end
 
     private
@@ -91,5 +116,5 @@ module Sdb
   end
 end
 
-require_relative "sdb/auto" if ENV["SDB"] == "1"
-require_relative "sdb/rails/railtie" if defined?(Rails::Railtie) # the rake tasks; no more than that without sdb/auto
+Sdb.start_by_environment if ENV["SDB"] == "1"
+require_relative "sdb/integrations/rails/railtie" if defined?(Rails::Railtie) # the rake tasks; no more than that without sdb/auto

@@ -27,7 +27,7 @@ class CLIHelpTest < Minitest::Test
         answer = sdb!(*words)
         assert_empty answer.err
         assert_match(/^Usage: sdb #{entry.name}/, answer.out)
-        assert_match(/^Examples:\n  sdb #{entry.name}/, answer.out)
+        assert_match(/^Examples:\n  (eval "\$\()?sdb #{entry.name}/, answer.out)
         assert_includes answer.out, "--json"
       end
     end

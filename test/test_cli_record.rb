@@ -54,8 +54,8 @@ class CLIRecordTest < Minitest::Test
                   "--", "sh", "-c", 'printf "%s\n" "$RUBYOPT" "$RUBYLIB" "$SDB" "$SDB_DIR" "$SDB_INTERVAL" "$SDB_RING" ' \
                                     '"$SDB_MAX_CPU" "$SDB_SERVICE"',
                   env: { "RUBYOPT" => "-W0", "RUBYLIB" => "/some/lib", "SDB" => "0" })
-    lib = File.expand_path("../lib", __dir__)
-    assert_equal ["-rsdb/auto -W0", "#{lib}:/some/lib", "1", "#{@dir}/a b", "5ms", "8M", "0.1", "shop"], out.split("\n")
+    folder = File.expand_path("../lib/sdb/env", __dir__)
+    assert_equal ["-rsdb_auto -W0", "#{folder}:/some/lib", "1", "#{@dir}/a b", "5ms", "8M", "0.1", "shop"], out.split("\n")
   end
 
   def test_a_wrong_option_value_is_refused_before_the_command_runs

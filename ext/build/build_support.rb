@@ -19,9 +19,13 @@ module SdbBuild
 
   module_function
 
-  # Where lib/ finds why a library is not there. Written in the gem's own lib/, beside the library.
+  # Where lib/ finds a library, or why it is not there: in a folder for each kind of Ruby (lib/sdb/native.rb).
+  def library_folder
+    File.join(ROOT, "lib", "sdb", RbConfig::CONFIG.values_at("ruby_version", "arch").join("-"))
+  end
+
   def stub_path(name)
-    File.join(ROOT, "lib", "sdb", "sdb_#{name}.stub")
+    File.join(library_folder, "sdb_#{name}.stub")
   end
 
   # nil, or why nothing can be compiled here, in words that complete "not built: ...".

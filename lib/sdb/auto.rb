@@ -1,18 +1,10 @@
 # frozen_string_literal: true
 
-# Starts recording when loaded and makes requests, jobs and tasks spans, unless SDB=0: `RUBYOPT=-rsdb/auto`, or SDB=1
-# with the gem in the bundle.
+# Records this process from here on and makes requests, jobs and tasks spans, unless SDB=0 or this is one of the tools of
+# program.rb. Loaded by `sdb env`, by RUBYOPT=-rsdb/auto where the gem can be seen, and by `sdb record`.
+#
+# Nothing on the way from here may load a part of Ruby that is also a gem (etc, tmpdir, json, ...): RubyGems would
+# activate it, and the app's bundle may want another version.
 require_relative "../sdb"
 
-unless ENV["SDB"] == "0"
-  begin
-    Sdb.start
-    if Sdb::Recorder.current&.running?
-      Sdb.instance_variable_set(:@auto, true)
-      require_relative "integrations"
-      Sdb::Integrations.arrange
-    end
-  rescue StandardError => e
-    warn "sdb: not recording: #{e.message}"
-  end
-end
+Sdb.start_by_environment unless ENV["SDB"] == "0"

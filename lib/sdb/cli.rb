@@ -16,6 +16,7 @@ module Sdb
     # In the order people need them.
     COMMANDS = [
       Entry.new("record", :Record, "Record"),
+      Entry.new("env", :Env, "Record"),
       Entry.new("ls", :Ls, "Record"),
       Entry.new("status", :Status, "Record"),
       Entry.new("dump", :Dump, "Record"),
@@ -38,6 +39,7 @@ module Sdb
     EXAMPLES = [
       ["sdb record -- ruby script.rb", "run a command profiled, then show where its time went"],
       ["SDB=1 bundle exec puma", "an app with gem \"sdb\" in its Gemfile, profiled all the time"],
+      ["eval \"$(sdb env)\"", "from here on each Ruby of this shell records itself, whatever its bundle"],
       ["sdb slow", "the slowest requests and jobs, and what held them up"],
       ["sdb request ID", "one of them, millisecond by millisecond"],
       ["sdb functions --last 10m", "which functions took the time"],

@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require "etc"
-require "tmpdir"
 require_relative "errors"
 require_relative "shared/units"
 
@@ -63,27 +61,64 @@ module Sdb
     # @param cwd [String] what a relative directory and the Rails app are looked for under
     # @param arguments what Sdb.start was given; unknown names raise ArgumentError
     #: (?env: Hash, ?cwd: String, **untyped) -> Config ! ArgumentError
-    def self.resolve(env: ENV, cwd: Dir.pwd, **arguments)
+    def self.resolve(env: ENV, cwd: working_dir, **arguments)
       check_arguments(arguments)
       warnings = []
       values = OPTIONS.to_h do |name, option|
         value = arguments.fetch(name) { from_env(env, name, option, warnings) }
         [name, value]
       end
-      new(values, cwd, warnings)
+      values[:dir] = absolute(values[:dir], cwd, warnings)
+      new(values, warnings)
+    end
+
+    # The directory this process works in, nil when it has been deleted.
+    #: () -> String?
+    def self.working_dir
+      Dir.pwd
+    rescue SystemCallError
+      nil
     end
 
     # Where a process of this user keeps its rings when nothing else was said: tmp/sdb in a Rails app, else
     # sdb-<uid> under the temp dir.
     #: (?cwd: String) -> String
-    def self.default_dir(cwd: Dir.pwd)
-      rails_app?(cwd) ? File.join(cwd, "tmp", "sdb") : user_dir
+    def self.default_dir(cwd: working_dir)
+      cwd && rails_app?(cwd) ? File.join(cwd, "tmp", "sdb") : user_dir
     end
 
     #: () -> String
     def self.user_dir
-      File.join(Dir.tmpdir, "sdb-#{Process.euid}")
+      File.join(temporary_dir, "sdb-#{Process.euid}")
     end
+
+    # As Dir.tmpdir, but without its gem, and without raising where there is none: whoever opens a file there says why not.
+    def self.temporary_dir
+      candidates = ENV.values_at("TMPDIR", "TMP", "TEMP") << "/tmp"
+      candidates.find { |dir| dir && !dir.empty? && usable_by_us_alone?(dir) }&.then { |dir| File.expand_path(dir) } || "/tmp"
+    end
+    private_class_method :temporary_dir
+
+    def self.usable_by_us_alone?(dir)
+      stat = File.stat(dir)
+      stat.directory? && stat.writable? && (!stat.world_writable? || stat.sticky?)
+    rescue SystemCallError, ArgumentError
+      false
+    end
+    private_class_method :usable_by_us_alone?
+
+    # A directory that is named relative to what does not exist (no working directory, no home for "~") is not the app's
+    # trouble.
+    def self.absolute(dir, cwd, warnings)
+      path = path_of(dir) or return default_dir(cwd: cwd)
+      return File.expand_path(path, cwd) if cwd || path.start_with?("/", "~")
+
+      raise ArgumentError, "there is no working directory"
+    rescue ArgumentError => e
+      warnings << "the directory #{path[0, 80]}: #{e.message}; using #{shown_default(:dir)}"
+      default_dir(cwd: cwd)
+    end
+    private_class_method :absolute
 
     def self.rails_app?(cwd)
       File.file?(File.join(cwd, "config", "application.rb")) && File.file?(File.join(cwd, "config.ru"))
@@ -136,10 +171,9 @@ module Sdb
     end
     private_class_method :shown_default
 
-    def initialize(values, cwd, warnings)
+    def initialize(values, warnings)
       @interval_ns = (values[:interval] * 1_000_000_000).round
-      dir = Config.path_of(values[:dir])
-      @dir = (dir ? File.expand_path(dir, cwd) : Config.default_dir(cwd: cwd)).freeze
+      @dir = values[:dir].dup.freeze
       @ring_bytes = values[:ring]
       @max_cpu = values[:max_cpu].to_f
       @keep = values[:keep]

@@ -1,14 +1,14 @@
 # frozen_string_literal: true
 
+require_relative "../sdb"
+
 require_relative "config"
-require_relative "doctor/checks"
-require_relative "doctor/tick_cost"
 require_relative "errors"
 require_relative "native"
 require_relative "version"
 
 module Sdb
-  # Can the running Ruby be profiled on this host, and what is missing, with the fix for each thing.
+  # Sdb.doctor: can the running Ruby be profiled on this host, and what is missing, with the fix for each thing.
   #
   # Starts nothing and leaves nothing behind, also beside a running recorder. measure: true spins on one or two cores for
   # about a second to find what a tick costs here, and so which interval max_cpu affords.
@@ -16,13 +16,12 @@ module Sdb
   # @return [Hash] {ok: true or false, ruby:, platform:, sdb: Strings, checks: [{name:, ok: true, false or nil for
   #   neither, detail:, fix: String or nil}], layout: [{field:, table:, measured: bytes or nil, compared:}]}; a check that
   #   measured has its figures under :figures. The layout is empty when nothing could be measured.
-  #: (?measure: bool, ?config: Config) -> Hash[Symbol, untyped]
-  def self.doctor(measure: false, config: Config.resolve)
-    Doctor.new(config).examine(measure: measure)
-  end
-
-  # See Sdb.doctor. recorder: what lib/sdb's native library offers, nil when it is missing; missing: why.
+  #
+  # recorder: what lib/sdb's native library offers, nil when it is missing; missing: why.
   class Doctor
+    require_relative "doctor/checks"
+    require_relative "doctor/tick_cost"
+
     #: (Config, ?missing: String?, ?recorder: untyped, ?proc_dir: String, ?cgroup_dir: String) -> void
     def initialize(config, missing: Native.recorder_missing, recorder: (Native::Recorder unless missing),
                    proc_dir: "/proc", cgroup_dir: "/sys/fs/cgroup")

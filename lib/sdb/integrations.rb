@@ -1,85 +1,107 @@
 # frozen_string_literal: true
 
 module Sdb
-  # Finds the frameworks and servers of the app when it loads them and arranges what makes their work spans. Used by
-  # sdb/auto only; nothing of it is loaded or patched by `require "sdb"`.
+  # Finds the frameworks and servers of the app when it loads them, and arranges what makes their work spans. Used only when
+  # the environment starts the recording; nothing of it is loaded by `require "sdb"`.
+  #
+  # How it does so without standing in the app's way is told, for each, in integrations/README.md.
   module Integrations
-    # name => [is it there, what to do]. One file each; a library that never comes costs nothing but the question.
+    # Class or module of the app => file and module here. When it is complete, that module's arrange is called with it and says
+    # whether that was enough: some are opened more than once.
     ALL = {
-      bundler: [-> { defined?(::Bundler) && ::Bundler.respond_to?(:setup) }, lambda {
-        require_relative "integrations/require_hook"
-        ::Bundler.singleton_class.prepend(RequireHook::Bundler)
-      }],
-      rails: [-> { defined?(::Rails::Railtie) }, -> { require_relative "rails/railtie" }],
-      rack: [-> { defined?(::Rack::Builder) }, lambda {
-        require_relative "rack"
-        ::Rack::Builder.singleton_class.prepend(Sdb::Rack::Builder)
-      }],
-      puma: [-> { defined?(::Puma::Cluster) && ::Puma::Cluster.method_defined?(:spawn_workers) }, lambda {
-        require_relative "puma"
-        Sdb::Puma.arrange
-      }],
-      unicorn: [-> { defined?(::Unicorn) && unicorn_complete?(::Unicorn) }, -> { Sdb::Unicorn.arrange(::Unicorn) }],
-      pitchfork: [-> { defined?(::Pitchfork) && unicorn_complete?(::Pitchfork) }, -> { Sdb::Unicorn.arrange(::Pitchfork) }],
-      sidekiq: [-> { defined?(::Sidekiq) && ::Sidekiq.respond_to?(:configure_server) }, lambda {
-        require_relative "sidekiq"
-        Sdb::Sidekiq.arrange
-      }],
-      active_job: [-> { defined?(::ActiveSupport) && ::ActiveSupport.respond_to?(:on_load) }, lambda {
-        require_relative "active_job"
-        Sdb::ActiveJob.arrange
-      }],
-      rake: [-> { defined?(::Rake::Task) && ::Rake::Task.method_defined?(:execute) }, lambda {
-        require_relative "rake"
-        Sdb::Rake.arrange
-      }]
+      "ActiveSupport::Notifications" => %w[active_job ActiveJob],
+      "Pitchfork::HttpServer" => %w[unicorn Unicorn],
+      "Puma::Cluster" => %w[puma Puma],
+      "Puma::Cluster::Worker" => %w[puma Puma],
+      "Rack::Builder" => %w[rack/builder Rack::Builder],
+      "Rails::Railtie" => %w[rails/railtie Rails::Railtie],
+      "Rake::Task" => %w[rake Rake],
+      "Sidekiq" => %w[sidekiq Sidekiq],
+      "Unicorn::HttpServer" => %w[unicorn Unicorn],
+      "Unicorn::Worker" => %w[unicorn Unicorn]
     }.freeze
 
-    @pending = ALL.dup
-    @busy = false
+    NAME = Module.instance_method(:name) # a class may have a `name` of its own
+    private_constant :NAME
+
+    @waiting = ALL.dup
+    @open = []
 
     class << self
-      # Arranges what is loaded and watches `require` for the rest. Idempotent.
+      # Arranges what is loaded and watches for the rest. Idempotent.
       #: () -> void
       def arrange
-        check
-        return if @pending.empty?
+        return if @opening
 
-        require_relative "integrations/require_hook"
-        RequireHook.arm
+        @closing = TracePoint.new(:end) { |event| closed(event.self) }
+        @opening = TracePoint.new(:class) { |event| opened(event.self) }
+        ALL.each_key { |name| (found = loaded(name)) && take(name, found) }
+        @opening.enable
       end
 
-      # Names of what is arranged.
-      #: () -> Array[Symbol]
-      def arranged = ALL.keys - @pending.keys - [:bundler]
+      # Names of what was met and arranged.
+      #: () -> Array[String]
+      def arranged = ALL.keys - @waiting.keys
 
-      # After something was loaded.
-      #: () -> void
-      def check
-        return if @busy || @pending.empty?
-
-        @busy = true # what we load ourselves asks again
-        begin
-          @pending.each_pair.select { |_, (there, _)| there.call }.each { |name, (_, act)| take(name, act) }
-        ensure
-          @busy = false
-        end
-      end
-
-      # Whether such a server is loaded so far that it can be arranged.
-      def unicorn_complete?(server)
-        require_relative "unicorn"
-        Sdb::Unicorn.complete?(server)
+      # Calls the block at these events (:call, :return) of this one method. Its own frames are gone when the method goes
+      # on, nothing is put in its place, and all other code runs as before.
+      # @return [bool] whether that is possible: not with a method that is written in C
+      #: (UnboundMethod, *Symbol) { (TracePoint) -> void } -> bool
+      def follow(method, *events)
+        TracePoint.new(*events) do |event|
+          yield event
+        rescue StandardError => e
+          complain(method.name, e)
+        end.enable(target: method)
+        true
+      rescue ArgumentError
+        false
       end
 
       private
 
+      # A class body begins, anywhere in the process: 0.2 us.
+      def opened(mod)
+        name = NAME.bind_call(mod)
+        return unless @waiting.key?(name)
+
+        @open << name
+        @closing.enable unless @closing.enabled?
+      end
+
+      def closed(mod)
+        name = NAME.bind_call(mod)
+        return unless @open.delete(name)
+
+        @closing.disable if @open.empty?
+        take(name, mod)
+        @opening.disable if @waiting.empty?
+      end
+
       # An integration that fails is left out; the app goes on.
-      def take(name, act)
-        @pending = @pending.except(name)
-        act.call
+      def take(name, mod)
+        file, const = @waiting[name]
+        return unless file
+
+        require_relative "integrations/#{file[%r{\A[^/]+}]}"
+        require_relative "integrations/#{file}"
+        @waiting = @waiting.except(name) if Sdb.const_get(const).arrange(mod)
       rescue StandardError, LoadError => e
-        warn "sdb: #{name} is not followed: #{e.class}: #{e.message}"
+        @waiting = @waiting.except(name)
+        complain(name, e)
+      end
+
+      # The module of that name, without loading anything: defined? would find what is only to be autoloaded.
+      def loaded(name)
+        name.split("::").inject(Object) do |scope, part|
+          break unless scope.const_defined?(part, false) && !scope.autoload?(part, false)
+
+          scope.const_get(part, false)
+        end
+      end
+
+      def complain(what, error)
+        warn "sdb: #{what} is not followed: #{error.class}: #{error.message.lines.first&.chomp}"
       end
     end
   end

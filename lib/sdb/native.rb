@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "rbconfig"
+
 module Sdb
   # Where the two native libraries put their classes, and how a missing one is met: a library that could not be
   # built left a `.stub` file with the reason beside it, and then nothing raises at load.
@@ -13,12 +15,17 @@ module Sdb
     #: () -> String?
     def self.reader_missing = (@reader_missing = load_library("reader") unless defined?(@reader_missing)) || @reader_missing
 
+    # Libraries lie in a folder named after the Ruby they were built for: a GEM_HOME may be shared by several, and each must
+    # find its own or none. By its path, so that no gem is activated.
+    FOLDER = File.join(__dir__, RbConfig::CONFIG.values_at("ruby_version", "arch").join("-"))
+
     def self.load_library(name)
-      require "sdb/sdb_#{name}"
+      path = File.join(FOLDER, "sdb_#{name}.#{RbConfig::CONFIG["DLEXT"]}")
+      require(File.exist?(path) ? path : "sdb/sdb_#{name}")
       Sdb.singleton_class.prepend(SpanMethods) if name == "recorder" # in front of the stand-ins of span.rb
       nil
     rescue LoadError => e
-      stub = File.join(__dir__, "sdb_#{name}.stub")
+      stub = File.join(FOLDER, "sdb_#{name}.stub")
       File.exist?(stub) ? File.read(stub).strip : "sdb_#{name} is not built (#{e.message}); run `rake compile` or reinstall the gem"
     end
     private_class_method :load_library

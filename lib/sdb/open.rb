@@ -1,13 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "log_set"
-require_relative "profile"
-
-module Sdb
-  # A profile of ring files, dumps, directories (all rings in them), or "latest"; without arguments of the
-  # default directories (CLI.md, "Which log"). NoRingError when there is none.
-  #: (*String, ?pid: Integer?, ?window: Range[Integer]?) -> Profile ! NoRingError
-  def self.open(*paths, pid: nil, window: nil)
-    Profile.new(LogSet.resolve(paths, pid: pid).paths, window: window)
-  end
-end
+# Sdb.open and what it needs, loaded at once instead of with the first question.
+require_relative "../sdb"
+require "#{Sdb::LIB}/sdb/log_set"
+require "#{Sdb::LIB}/sdb/profile"

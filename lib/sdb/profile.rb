@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require_relative "errors"
-require_relative "profile/documents"
 
 module Sdb
   # What one or many logs hold, as questions and answers. Made by Sdb.open; nothing is read before the first
@@ -28,6 +27,8 @@ module Sdb
   #
   # A value that makes no sense, or names what the logs do not hold, raises Sdb::FilterError.
   class Profile
+    require_relative "profile/documents"
+
     METRICS = %i[wall cpu gvl_wait blocked gc].freeze
     STATES = %w[running gvl_wait blocked gc unknown].freeze
     GAPS = { 0 => "lost", 1 => "late", 2 => "fork", 3 => "write", 4 => "paused" }.freeze

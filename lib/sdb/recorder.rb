@@ -113,11 +113,11 @@ module Sdb
         warnings: config.warnings + warnings_of(native, counters) }
     end
 
-    # "3.4.5 +YJIT", as in the log.
+    # "3.4.5 +YJIT", "4.0.1 +ZJIT", as in the log.
     #: () -> String
     def self.ruby_text
-      yjit = defined?(RubyVM::YJIT) && RubyVM::YJIT.enabled?
-      "#{RUBY_VERSION}#{" +YJIT" if yjit}"
+      jits = %i[YJIT ZJIT].select { |name| RubyVM.const_defined?(name) && RubyVM.const_get(name).enabled? }
+      [RUBY_VERSION, *jits.map { |name| "+#{name}" }].join(" ")
     end
 
     private
@@ -136,14 +136,14 @@ module Sdb
     end
 
     def native_options
-      { dir: File.expand_path(config.dir), ring_bytes: config.ring_bytes, interval_ns: config.interval_ns,
+      { dir: config.dir, ring_bytes: config.ring_bytes, interval_ns: config.interval_ns,
         max_cpu_ppm: (config.max_cpu * 1_000_000).round, keep: config.keep, text: identity_text,
         yjit: self.class.ruby_text.include?("YJIT") }
     end
 
     def identity_text
       pairs = { "ruby" => self.class.ruby_text, "gem" => VERSION, "service" => config.service,
-                "app_root" => Dir.pwd }
+                "app_root" => Config.working_dir }
       config.tags.each { |k, v| pairs["tag.#{k}"] = v }
       config.warnings.each_with_index { |line, n| pairs["warning.#{n}"] = line }
       pairs.compact.map { |k, v| "#{utf8(k)}=#{utf8(v).delete("\0")}\0".b }.join

@@ -2,7 +2,8 @@
 
 require "rake"
 require "shellwords"
-require_relative "cli"
+require_relative "../sdb"
+require "#{Sdb::LIB}/sdb/cli"
 
 module Sdb
   # The questions of the command line as rake tasks: there by themselves in a Rails app, by `require "sdb/tasks"`

@@ -12,7 +12,7 @@ class TestReportCategories < Minitest::Test
     ["Puma::Server#run", "/usr/local/bundle/gems/puma-6.4.2/lib/puma/server.rb"] => :gem,
     ["Mine#call", "/srv/shop/vendor/cache/bundler/gems/mine-0a1b2c/lib/mine.rb"] => :gem,
     ["Redmine::I18n#l", "/usr/lib/ruby/vendor_ruby/i18n.rb"] => :gem,
-    ["Sdb::Rack::Middleware#call", "/home/me/src/sdb/lib/sdb/rack/middleware.rb"] => :gem,
+    ["Sdb::Rack::Middleware#call", "/home/me/src/sdb/lib/sdb/integrations/rack/middleware.rb"] => :gem,
     ["Stock#deb", "/srv/shop/lib/sdb/stock.rb"] => :app,
     ["JSON.generate", "/usr/lib/ruby/3.1.0/json/common.rb"] => :stdlib,
     ["Set#add", "/opt/rubies/lib/ruby/3.4.0/set.rb"] => :stdlib,

@@ -3,6 +3,7 @@
 require "fileutils"
 require "shellwords"
 require_relative "../config"
+require_relative "../environment"
 require_relative "command"
 require_relative "child"
 
@@ -73,15 +74,9 @@ module Sdb
         dir
       end
 
-      # RUBYLIB, not -I in RUBYOPT: RUBYOPT is split at spaces, and paths may have some. It reaches the command
-      # whether Bundler runs in it or not.
+      # SDB_RECORD: whatever the command is, it is meant.
       def environment(dir)
-        lib = File.expand_path("../..", __dir__)
-        {
-          "RUBYOPT" => ["-rsdb/auto", ENV.fetch("RUBYOPT", nil)].compact.join(" "),
-          "RUBYLIB" => [lib, ENV.fetch("RUBYLIB", nil)].compact.reject(&:empty?).join(File::PATH_SEPARATOR),
-          "SDB" => "1", "SDB_DIR" => dir
-        }.merge(@env || {})
+        Environment.variables.merge("SDB" => "1", "SDB_DIR" => dir, "SDB_RECORD" => "1").merge(@env || {})
       end
 
       def logs(dir)

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require "json"
-require_relative "../prometheus"
+require_relative "../../prometheus"
 
 module Sdb
   module Rack

@@ -1,13 +1,9 @@
 # frozen_string_literal: true
 
-require_relative "../rack"
+require_relative "../rails"
 
 module Sdb
   module Rails
-    autoload :Middleware, "#{__dir__}/middleware"
-    autoload :Notifications, "#{__dir__}/notifications"
-    autoload :Trace, "#{__dir__}/trace"
-
     # In a Rails app with sdb in its bundle: the rake tasks. With SDB=1 (or sdb/auto) also the middleware, outermost, so
     # that each request is a span named Controller#action.
     #
@@ -16,7 +12,7 @@ module Sdb
       config.sdb = ActiveSupport::OrderedOptions.new
       config.sdb.spans = ENV["SDB_SPANS"].to_s.split(",").map { |name| name.strip.to_sym }.reject(&:empty?)
 
-      rake_tasks { require_relative "../tasks" }
+      rake_tasks { require_relative "../../tasks" }
 
       initializer "sdb.middleware" do |app|
         app.middleware.insert_before(0, Sdb::Rails::Middleware) if Sdb.auto?
@@ -34,6 +30,10 @@ module Sdb
         known = Sdb::Rails::Notifications::PATTERNS.keys
         warn "sdb: no spans of #{unknown.join(", ")} (there are #{known.join(", ")})" unless unknown.empty?
       end
+
+      # The class itself is what Rails asks for.
+      #: (Class) -> bool
+      def self.arrange(_railtie) = true
     end
   end
 end

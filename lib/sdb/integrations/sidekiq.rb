@@ -17,9 +17,13 @@ module Sdb
     end
 
     # Sidekiq 7 keeps the chain in its default configuration, Sidekiq 6 in the module.
-    def self.arrange
-      owner = ::Sidekiq.respond_to?(:default_configuration) ? ::Sidekiq.default_configuration : ::Sidekiq
+    #: (Module) -> bool
+    def self.arrange(sidekiq)
+      return false unless sidekiq.respond_to?(:configure_server)
+
+      owner = sidekiq.respond_to?(:default_configuration) ? sidekiq.default_configuration : sidekiq
       owner.server_middleware { |chain| chain.prepend(Middleware) }
+      true
     end
   end
 end
