@@ -108,8 +108,9 @@ module Sdb
     private_class_method :usable_by_us_alone?
 
     # A directory that is named relative to what does not exist (no working directory, no home for "~") is not the app's
-    # trouble.
-    def self.absolute(dir, cwd, warnings)
+    # trouble: then the default, and a line in warnings.
+    #: (String?, String?, ?Array[String]) -> String
+    def self.absolute(dir, cwd, warnings = [])
       path = path_of(dir) or return default_dir(cwd: cwd)
       return File.expand_path(path, cwd) if cwd || path.start_with?("/", "~")
 
@@ -118,7 +119,6 @@ module Sdb
       warnings << "the directory #{path[0, 80]}: #{e.message}; using #{shown_default(:dir)}"
       default_dir(cwd: cwd)
     end
-    private_class_method :absolute
 
     def self.rails_app?(cwd)
       File.file?(File.join(cwd, "config", "application.rb")) && File.file?(File.join(cwd, "config.ru"))

@@ -15,7 +15,7 @@ module Sdb
       # pid: only that process' logs (the newest when several have it).
       # NoRingError, with the places looked at, when nothing is found.
       #: (Array[String], ?pid: Integer?, ?env: Hash, ?cwd: String) -> LogSet ! NoRingError
-      def resolve(arguments, pid: nil, env: ENV, cwd: Dir.pwd)
+      def resolve(arguments, pid: nil, env: ENV, cwd: Config.working_dir || "/")
         places = default_dirs(env, cwd)
         found = arguments.empty? ? from_defaults(places) : arguments.flat_map { |a| from_argument(a, places, cwd) }
         raise NoRingError, nothing_in(places) if found.empty?
@@ -26,9 +26,9 @@ module Sdb
 
       # Where logs are looked for when nothing else was said, first choice first.
       #: (?Hash, ?String) -> Array[String]
-      def default_dirs(env = ENV, cwd = Dir.pwd)
+      def default_dirs(env = ENV, cwd = Config.working_dir || "/")
         own = env["SDB_DIR"].to_s
-        return [File.expand_path(own, cwd)] unless own.empty?
+        return [Config.absolute(own, cwd)] unless own.empty?
 
         [File.join(cwd, "tmp", "sdb"), Config.user_dir]
       end
@@ -45,12 +45,18 @@ module Sdb
       end
 
       def from_argument(argument, places, cwd)
-        path = File.expand_path(argument.to_s, cwd)
+        path = expand(argument.to_s, cwd)
         return filled(in_directory(path), path) if File.directory?(path)
         return [path] if File.exist?(path)
         return [new(filled(places.flat_map { |dir| in_directory(dir) + in_recorded(dir) }, *places)).newest] if argument.to_s == "latest"
         return pid_files(argument.to_i, places) if argument.to_s.match?(/\A\d+\z/)
 
+        raise NoRingError, "no such file or directory: #{argument}"
+      end
+
+      def expand(argument, cwd)
+        File.expand_path(argument, cwd)
+      rescue ArgumentError # the home of somebody who has none
         raise NoRingError, "no such file or directory: #{argument}"
       end
 

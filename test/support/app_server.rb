@@ -5,6 +5,7 @@ require "json"
 require "net/http"
 require "open3"
 require "rbconfig"
+require "sdb/environment"
 require "sdb/open"
 require "socket"
 require "tmpdir"
@@ -29,12 +30,13 @@ module AppServer
 
   def free_port = TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
 
-  # How the gem gets in: :option is RUBYOPT alone, :bundle the gem in the bundle and SDB=1, nil not at all.
+  # How the gem gets in: :env is `sdb env`, :option RUBYOPT alone, :bundle the gem in the bundle and SDB=1, nil not at all.
   def environment(way, **more)
     # A program started from here must not find the settings of the bundle that runs these tests.
     env = ENV.keys.grep(/\A(BUNDLER_|BUNDLE_BIN_PATH|RUBYLIB)/).to_h { |key| [key, nil] }
     env.update("SDB_DIR" => @rings, "SDB_RING" => "16M", "SDB_MAX_CPU" => "0", "RUBYOPT" => nil, "SDB" => nil)
     env["RUBYOPT"] = "-I#{ROOT}/lib -rsdb/auto" if way == :option
+    env.update(Sdb::Environment.variables({})) if way == :env
     env["SDB"] = "1" if way == :bundle
     env.merge(more.transform_keys(&:to_s))
   end
