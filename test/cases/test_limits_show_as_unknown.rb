@@ -20,7 +20,7 @@ class TestLimitsShowAsUnknown < Minitest::Test
 
   def test_a_line_far_down_in_a_method_is_itself_and_one_beyond_the_limit_is_none
     times = Hash.new(0)
-    stacks(log_of(program!(LONG_METHOD))).each do |_, frames, ns|
+    log_of(program!(LONG_METHOD)).each_stack(metric: :cpu) do |_, _, frames, ns|
       frame = frames.find { |f| f.name.end_with?("long_one") } or next
       times[frame.line] += ns / 1_000_000
     end
