@@ -47,10 +47,11 @@ settle(uint64_t now)
 void
 sdb_allocations_turn(struct sdb_slot *slot)
 {
-    if (!alloc.asked || alloc.holder == slot) return;
+    uint64_t serial = slot ? sdb_load_relaxed(&slot->serial) : 0;
+    if (!alloc.asked || (alloc.holder == slot && alloc.serial == serial)) return;
     settle(process_count());
     alloc.holder = slot;
-    alloc.serial = sdb_load_relaxed(&slot->serial);
+    alloc.serial = serial;
 }
 
 uint64_t
@@ -62,7 +63,7 @@ sdb_allocations_of(struct sdb_slot *slot)
         alloc.last = process_count();
     }
     if (!sdb_gvl_exact()) return process_count();
-    if (alloc.holder != slot) sdb_allocations_turn(slot);
+    sdb_allocations_turn(slot);
     settle(process_count());
     return sdb_load_relaxed(&slot->allocations);
 }

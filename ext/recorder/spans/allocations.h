@@ -15,7 +15,8 @@ struct sdb_slot;
 
 /* Begins to count; when a recording begins, or in a forked child. The caller's thread has the turn. */
 void sdb_allocations_start(void);
-/* Another thread got the GVL, or the same again. Runs on: RESUMED hook. */
+/* Another thread got the GVL, or the same again; NULL: one that has no slot (yet). Runs on: RESUMED hook, THREAD_BEGIN
+ * (3.2). */
 void sdb_allocations_turn(struct sdb_slot *slot);
 /* Objects so far of the thread that calls. Only differences mean something. */
 uint64_t sdb_allocations_of(struct sdb_slot *slot);

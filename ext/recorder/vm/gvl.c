@@ -121,6 +121,7 @@ on_thread_begin(rb_event_flag_t event, VALUE data, VALUE self, ID id, VALUE klas
     if (!sdb_load_acquire(&gvl.enabled) || valid_slot(own_slot, rb_thread_current())) return;
     uint64_t flags = sdb_gvl_exact() ? 0 : SDB_THREAD_INFERRED;
     own_slot = register_thread(rb_thread_current(), flags, SDB_RUNNING, native_tid());
+    if (sdb_gvl_exact()) gvl.on_turn(own_slot); /* 3.2: RESUMED could not tell whose turn it is */
 }
 
 #endif
@@ -145,15 +146,24 @@ on_thread_event(rb_event_flag_t event, const rb_internal_thread_event_data_t *da
         if (!slot) {
 #ifdef HAVE_RB_INTERNAL_THREAD_SPECIFIC_GET
             slot = register_thread(thread, 0, SDB_RUNNING, native_tid());
-            if (!slot) return;
-            rb_internal_thread_specific_set(thread, gvl.key, slot);
+            if (slot) rb_internal_thread_specific_set(thread, gvl.key, slot);
             own_slot = slot;
             gvl.on_turn(slot);
             return;
 #else
             /* 3.2: the first RESUMED of a thread comes before it is the current one (no ec yet): THREAD_BEGIN
              * registers it. One that existed at start has a slot, which it does not know yet. */
-            if (!ruby_native_thread_p() || !(slot = sdb_gvl_current_slot_unchecked())) return;
+            bool known = ruby_native_thread_p();
+            if (known) slot = sdb_gvl_current_slot_unchecked();
+            if (!slot) {
+                /* a thread of another Ractor: hooks of THREAD_BEGIN are those of the Ractor that added them
+                 * (vm_trace.c:rb_ec_ractor_hooks), so it is met when it gets its GVL for the second time */
+                if (known)
+                    slot = register_thread(rb_thread_current(), 0, SDB_RUNNING, native_tid());
+                own_slot = slot;
+                gvl.on_turn(slot);
+                return;
+            }
 #endif
         }
         own_slot = slot;
