@@ -4,6 +4,7 @@
 # The layers are checked by test/test_layering.rb and test/test_layering_ruby.rb.
 
 require "open3"
+require_relative "named_code"
 
 module Lint
   MAX_LINES = 640
@@ -69,14 +70,16 @@ module Lint
       .map { |path, lines| "#{path}: #{lines} lines, more than #{MAX_LINES}" }
   end
 
+  def named_code = NamedCode.new.stale
+
   def on_path?(name)
     ENV["PATH"].split(":").any? { |dir| File.executable?(File.join(dir, name)) }
   end
 end
 
-desc "Check formatting, RuboCop, licences and file lengths"
+desc "Check formatting, RuboCop, licences, file lengths, and that what comments name is there"
 task :lint do
-  checks = %i[clang_format rubocop licence frozen_literals long_files]
+  checks = %i[clang_format rubocop licence frozen_literals long_files named_code]
   Lint.run(checks.to_h { |name| [name, Lint.method(name)] }) or abort "lint failed"
 end
 

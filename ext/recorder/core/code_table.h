@@ -66,7 +66,7 @@ uint32_t sdb_code_table_find(const struct sdb_code_table *t, uint64_t iseq, uint
 /* Adds a code whose key is not in the table, not yet visible to the symbolizer but already to GC.
  * Returns the entry, or 0 when there is no room now (young full or out of memory). */
 uint32_t sdb_code_table_add(struct sdb_code_table *t, uint64_t iseq, uint64_t ment, uint64_t pc);
-/* Makes all added codes visible to the symbolizer. Pairs with _young_take. */
+/* Makes all added codes visible to the symbolizer. Pairs with _young_peek. */
 void sdb_code_table_publish(struct sdb_code_table *t);
 /* Forgets all codes added since the last publish. */
 void sdb_code_table_retract(struct sdb_code_table *t);

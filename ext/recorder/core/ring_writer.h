@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * ring_writer.h - turns ticks, samples and events into blocks of the active chunk, and symbols into the
- * active symbol area. Single writer: everything here runs on the scanner thread (or on the thread that
- * stopped it). Knows neither Ruby nor threads.
+ * ring_writer.h - turns ticks, samples and events into blocks of the active chunk (symbols: symbol_area.h). Single
+ * writer: everything here runs on the scanner thread. Knows neither Ruby nor threads.
  *
  * A writer may exist before its file does (file == NULL): records collect in the private chunk memory
  * and go out at the first flush after sdb_ring_writer_attach; only when the first chunk is full before

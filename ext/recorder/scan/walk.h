@@ -27,7 +27,7 @@ enum sdb_walk_result sdb_walk(struct sdb_walker *w, const struct sdb_slot *slot,
 /* True when the frames at the top differ from the last walk: a cheap look at ec->cfp and the top frame. */
 bool sdb_walk_moved(struct sdb_walker *w, const struct sdb_slot *slot, const struct sdb_scan *scan);
 
-/* Call site of a frame as the ring has it (`where` of SDB_R_NODE). top: the newest frame. */
+/* Call site of a frame as the ring has it (`where` of SDB_R_NODE). */
 uint64_t sdb_walk_where(const struct sdb_walker *w, const struct sdb_frame *f);
 
 const struct sdb_walk_counters *sdb_walker_counters(const struct sdb_walker *w);

@@ -23,7 +23,7 @@ static uint64_t
 process_count(void)
 {
     return rb_gc_stat(
-        alloc.symbol); /* 7 ns with a symbol: no object, no GC (gc.c:rb_gc_stat, 3.1-4.0) */
+        alloc.symbol); /* 7 ns with a symbol: no object, no GC (CRuby's gc.c:rb_gc_stat, 3.1-4.0) */
 }
 
 void

@@ -36,7 +36,7 @@ void sdb_gc_free_pinned(void);
 const uint64_t *sdb_gc_epoch(void);
 
 /* Starts timing GC by events (3.3+; on 3.1 and 3.2 such a hook makes every allocation slow and reads a NULL
- * cfp at thread end, gc.c:gc_event_hook_body: there the scanner samples rb_during_gc). False: not done. */
+ * cfp at thread end, CRuby's gc.c:gc_event_hook_body: there the scanner samples rb_during_gc). False: not done. */
 bool sdb_gc_time_events(void);
 void sdb_gc_enable_events(bool on);
 
