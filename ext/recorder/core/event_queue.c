@@ -7,8 +7,8 @@
  */
 #include "core/event_queue.h"
 
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include "sdb_atomic.h"
 
 enum { MIN_BYTES = 1024, MAX_BYTES = 1 << 20, LINE = 64 };
@@ -47,18 +47,15 @@ struct sdb_event_queue *
 sdb_event_queue_new(size_t ring_bytes)
 {
     struct sdb_event_queue *q;
-    void *memory;
 
     if (ring_bytes < MIN_BYTES || ring_bytes > MAX_BYTES || (ring_bytes & (ring_bytes - 1)) != 0)
         return NULL;
-    if (posix_memalign(&memory, LINE, sizeof *q) != 0) return NULL;
-    q = memory;
-    memset(q, 0, sizeof *q);
-    q->ring = malloc(ring_bytes);
-    if (q->ring == NULL) {
-        free(q);
-        return NULL;
-    }
+    /* A mapping of its own: most threads use little of it, and one that ends gives it all back. From malloc it would be
+     * in the arena of its native thread, and freed by another. */
+    q = mmap(NULL, sizeof *q + ring_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+             0);
+    if (q == MAP_FAILED) return NULL;
+    q->ring = (uint8_t *)(q + 1);
     q->size = ring_bytes;
     return q;
 }
@@ -66,9 +63,7 @@ sdb_event_queue_new(size_t ring_bytes)
 void
 sdb_event_queue_free(struct sdb_event_queue *q)
 {
-    if (q == NULL) return;
-    free(q->ring);
-    free(q);
+    if (q != NULL) munmap(q, sizeof *q + q->size);
 }
 
 static bool
