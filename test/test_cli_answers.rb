@@ -133,7 +133,7 @@ class CLIAnswersTest < Minitest::Test
   def test_slow_as_text_limits_and_sorts
     out = sdb!("slow", RING).out
     assert_match(/200 ms .*slow-1 +UsersController#index$/, out)
-    assert_match(/waited 120 ms for the GVL held by ReportsController#show, thread puma srv tp 002 in Integer#times/, out)
+    assert_match(/waited 120 ms for the GVL, held by ReportsController#show, thread puma srv tp 002 in Integer#times/, out)
     assert_equal %w[open-1], json("slow", "--limit", "1", RING)["spans"].map { |s| s["id"] }
     assert_equal "slow-1", json("slow", "--metric", "gvl_wait", RING)["spans"].first["id"]
     assert_includes sdb!("slow", "--min-duration", "10s", RING).out, "no requests or jobs"
@@ -235,7 +235,7 @@ class CLIAnswersTest < Minitest::Test
   end
 
   def test_filters_that_mean_nothing_to_a_command_are_named
-    assert_equal "sdb slow: --state and --focus mean nothing here\n", sdb!("slow", "--state", "gc", "--focus", "x", RING).err
-    assert_equal "sdb threads: --only-app means nothing here\n", sdb!("threads", "--only-app", RING).err
+    assert_equal "sdb slow: --state and --focus have no effect here\n", sdb!("slow", "--state", "gc", "--focus", "x", RING).err
+    assert_equal "sdb threads: --only-app has no effect here\n", sdb!("threads", "--only-app", RING).err
   end
 end

@@ -46,7 +46,7 @@ class CLIFiltersTest < Minitest::Test
   end
 
   def test_a_value_that_makes_no_sense_is_refused_and_says_what_to_give
-    assert_includes refused("--last", "10 parsecs"), "give 300ms, 10s, 5m or 1h"
+    assert_includes refused("--last", "10 parsecs"), "use 300ms, 10s, 5m or 1h"
     assert_includes refused("--from", "yesterday"), "clock time"
     assert_includes refused("--to", "2026-99-99"), "clock time"
     assert_includes refused("--to", "25:10"), "clock time"
@@ -57,6 +57,6 @@ class CLIFiltersTest < Minitest::Test
     assert_includes refused("--pid", "x"), "not a number"
     assert_includes refused("--percentile", "101"), "0 to 100"
     assert_includes refused("--focus", "("), "--focus ("
-    assert_includes refused("--min-duration", "x"), "not a time"
+    assert_includes refused("--min-duration", "x"), "not a duration"
   end
 end

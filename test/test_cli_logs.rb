@@ -87,7 +87,7 @@ class CLILogsTest < Minitest::Test
     assert_equal [5_000_000, 0, 1 << 20], document["cost"].values_at("cpu_ns", "gvl_ns", "rss_bytes")
     out = sdb!("status", path).out
     assert_match(/^pid 11 .*layout not proven/, out)
-    assert_includes out, "4.00 ms now, lengthened from 1.00 ms"
+    assert_includes out, "4.00 ms now, raised from 1.00 ms"
     assert_includes out, "3 stacks that moved while they were read, 2.00 ms not observed"
   end
 
@@ -98,7 +98,7 @@ class CLILogsTest < Minitest::Test
       assert_equal 11, sdb!("status", "11", "--json").json["pid"]
       answer = sdb!("status", "--json")
       assert_equal 12, answer.json["pid"]
-      assert_includes answer.err, "1 more log there"
+      assert_includes answer.err, "there is 1 more log"
       File.open(File.join(@rings, "11-5000-000000000000000b.sdb")) do |file|
         file.flock(File::LOCK_EX)
         assert_equal 11, sdb!("status", "--json").json["pid"]

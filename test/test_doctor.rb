@@ -87,7 +87,7 @@ class TestDoctor < Minitest::Test
     open_to_all = File.join(@dir, "open")
     Dir.mkdir(open_to_all)
     File.chmod(0o777, open_to_all)
-    { file => /not a directory/, File.join(file, "below") => /not a directory/, open_to_all => /everybody/ }.each do |dir, words|
+    { file => /not a directory/, File.join(file, "below") => /not a directory/, open_to_all => /anybody/ }.each do |dir, words|
       facts = examine(native, dir: dir)
       refute facts[:ok], dir
       assert_match words, find(facts, "ring directory")[:detail]

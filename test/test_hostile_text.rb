@@ -11,7 +11,8 @@ class TestHostileText < Minitest::Test
   EVIL = "\e]0;owned\a\e[2J\nforged: line\r\u202Egnp\u2028\u061C\u009b31m\x02\t"
   UNSEEN = /[\p{Cc}\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/
   COMMANDS = [%w[functions], %w[tree], %w[tree --lines], %w[threads], %w[slow], ["request", "id 1"], ["request", "id 1", "--all"],
-              ["request", "id 1", "--runs"], %w[stacks], %w[ls], %w[status], %w[oom show], %w[export collapsed], %w[export collapsed --lines]].freeze
+              ["request", "id 1", "--runs"], %w[callers /Foo/], ["lines", "/app/#{EVIL}.rb"], %w[stacks], %w[ls], %w[status], %w[oom show], ["functions", "--focus", "work#{Regexp.escape(EVIL[0])}"],
+              ["functions", "--endpoint", "A#b#{EVIL}"], ["slow", "--tag", "k#{EVIL}=v#{EVIL}"], %w[export collapsed], %w[export collapsed --lines]].freeze
 
   def setup
     @dir = Dir.mktmpdir("sdb-hostile")
@@ -37,7 +38,7 @@ class TestHostileText < Minitest::Test
   end
 
   COMMANDS.each do |command|
-    define_method("test_#{command.join("_").tr(" -", "_")}_prints_no_character_that_is_not_seen") do
+    define_method("test_#{command.join("_").gsub(/[^A-Za-z0-9]+/, "_")}_prints_no_character_that_is_not_seen") do
       answer = sdb(*command, @ring)
       assert_equal 0, answer.status, answer.err
       [answer.out, answer.err].each do |text|

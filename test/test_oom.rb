@@ -84,7 +84,7 @@ class OomTest < Minitest::Test
   def test_the_text_tells_how_it_died_what_was_in_flight_and_what_ran
     out = sdb!("oom", "show", @dump).out
     assert_match(/^shop, pid 4242 was killed by the kernel's OOM killer at/, out)
-    assert_match(/memory was asked for by hog\\e\[2J \(pid 12, uid 3\)/, out)
+    assert_match(/the allocation that failed was made by hog\\e\[2J \(pid 12, uid 3\)/, out)
     assert_match(/^ *15\.0 ms +60\.0 MiB +63\.0 MiB +64\.0 MiB .* 98 %/, out)
     assert_match(/95\.0 ms +request +r-1 +4243 +UsersController#index/, out)
     assert_match(/thread 4243  worker 1  blocked  for 95\.0 ms  in UsersController#index\n +Old#gone  .app.old.rb:5\n/, out)
@@ -97,7 +97,7 @@ class OomTest < Minitest::Test
     out = sdb!("oom", "show", @ring).out
     assert_match(/vanished: killed or crashed/, out)
     assert_match(/the OOM killer is likely/, out)
-    assert_match(/as last sampled/, out)
+    assert_match(/when last sampled/, out)
   end
 
   def test_list_has_each_death_once_and_the_default_place_from_the_environment
@@ -106,7 +106,7 @@ class OomTest < Minitest::Test
     File.delete(@dump)
     assert_equal([@ring], sdb!("oom", "list", @dir, "--json").json["dumps"].map { |d| d["path"] })
     with_env("SDB_DUMPS" => @dir, "SDB_DIR" => @dir) do
-      assert_match(/unknown +shop +4242 +ring only/, sdb!("oom", "list").out)
+      assert_match(/unknown +shop +4242 +log only/, sdb!("oom", "list").out)
       assert_equal @ring, show("latest")["path"]
       assert_equal @ring, show("4242")["path"]
     end
@@ -144,7 +144,7 @@ class OomTest < Minitest::Test
     answer = sdb!("oom", "show", @dump)
     assert_match(/section 2 is damaged/, answer.err)
     assert_match(/killed by the kernel's OOM killer/, answer.out)
-    assert_match(/as last sampled/, answer.out)
+    assert_match(/when last sampled/, answer.out)
   end
 
   def test_a_dump_without_a_readable_ring_still_tells_the_kill

@@ -37,14 +37,14 @@ module Sdb
     ].freeze
 
     EXAMPLES = [
-      ["sdb record -- ruby script.rb", "run a command profiled, then show where its time went"],
-      ["SDB=1 bundle exec puma", "an app with gem \"sdb\" in its Gemfile, profiled all the time"],
-      ["eval \"$(sdb env)\"", "from here on each Ruby of this shell records itself, whatever its bundle"],
+      ["sdb record -- ruby script.rb", "profile a command, then show where its time went"],
+      ["SDB=1 bundle exec puma", "an app with gem \"sdb\" in its Gemfile, profiled continuously"],
+      ["eval \"$(sdb env)\"", "record every Ruby started from this shell, in any bundle"],
       ["sdb slow", "the slowest requests and jobs, and what held them up"],
       ["sdb request ID", "one of them, millisecond by millisecond"],
       ["sdb functions --last 10m", "which functions took the time"],
       ["sdb flamegraph -o out.html", "the same as a picture"],
-      ["sdb stacks PID", "what every thread is doing now"]
+      ["sdb stacks PID", "what every thread is doing right now"]
     ].freeze
 
     class << self
@@ -116,7 +116,7 @@ module Sdb
       def unknown(name, err)
         kind = name.start_with?("-") ? "option" : "command"
         err.puts "sdb: there is no #{kind} #{name}.#{Nearest.hint(name, commands.map(&:name))}"
-        err.puts "`sdb --help` lists what there is."
+        err.puts "`sdb --help` lists all commands."
         2
       end
 
@@ -126,7 +126,7 @@ module Sdb
       end
 
       def overview(out)
-        out.puts "sdb #{VERSION} - an always-on profiler for Ruby: what took the time, also after the fact."
+        out.puts "sdb #{VERSION} - an always-on profiler for Ruby: see what took the time, even after the fact."
         out.puts
         width = EXAMPLES.map { |command, _| command.length }.max
         EXAMPLES.each { |command, what| out.puts "  #{command.ljust(width)}  #{what}" }
@@ -136,7 +136,7 @@ module Sdb
           entries.each { |entry| out.puts "  #{entry.name.ljust(11)}  #{command(entry.name).summary}" }
         end
         out.puts
-        out.puts "`sdb help COMMAND` shows its options with examples. Every command takes --json."
+        out.puts "`sdb help COMMAND` shows examples and options. Every command takes --json."
         0
       end
     end

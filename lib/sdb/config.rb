@@ -23,7 +23,7 @@ module Sdb
       interval: {
         env: "SDB_INTERVAL", parse: ->(s) { Units.duration_ns(s) / 1e9 }, not: "not a time",
         valid: ->(v) { v.is_a?(Numeric) && v.real? && v >= 0.00002 && v <= 10 },
-        expect: "seconds from 0.00002 to 10, as 0.001 or 1ms"
+        expect: "seconds from 0.00002 to 10, such as 0.001 or 1ms"
       },
       dir: {
         env: "SDB_DIR", parse: ->(s) { s }, not: "not a directory name",
@@ -33,17 +33,17 @@ module Sdb
       ring: {
         env: "SDB_RING", parse: ->(s) { Units.bytes(s) }, not: "not a size",
         valid: ->(v) { v.is_a?(Integer) && v >= 4 << 20 && v <= 64 << 30 },
-        expect: "bytes from 4 MiB to 64 GiB, as 67108864 or 64M"
+        expect: "bytes from 4 MiB to 64 GiB, such as 67108864 or 64M"
       },
       max_cpu: {
         env: "SDB_MAX_CPU", parse: ->(s) { Units.fraction(s) }, not: "not a fraction of a core",
         valid: ->(v) { v.is_a?(Numeric) && v.real? && v >= 0 && v <= 1 },
-        expect: "a fraction of a core from 0 (no limit) to 1, as 0.05"
+        expect: "a fraction of a core from 0 (no limit) to 1, such as 0.05"
       },
       keep: {
         env: "SDB_KEEP", parse: ->(s) { Integer(s, 10) }, not: "not a number of files",
         valid: ->(v) { v.is_a?(Integer) && v >= 0 && v <= 1_000_000 },
-        expect: "how many rings of finished processes to keep, as 20"
+        expect: "how many logs of finished processes to keep, such as 20"
       },
       service: {
         env: "SDB_SERVICE", parse: ->(s) { s }, not: "not a name",

@@ -81,7 +81,7 @@ module Sdb
       end
 
       def nothing_in(places)
-        "no log in #{places.join(" or ")}; start the program with `sdb record -- COMMAND`, with SDB=1 or -rsdb/auto"
+        "no log in #{places.join(" or ")}; record one with `sdb record -- COMMAND`, or start the program with SDB=1 or -rsdb/auto"
       end
     end
 

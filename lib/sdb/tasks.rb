@@ -32,10 +32,10 @@ module Sdb
       desc "One request or job, millisecond by millisecond"
       task(:request, [:id]) { |_, args| Tasks.run("request", args[:id], *args.extras) }
 
-      desc "Where the time went as one HTML file: sdb:flamegraph[-o FILE]"
+      desc "Where the time went, as one HTML file: sdb:flamegraph[-o FILE]"
       task(:flamegraph) { |_, args| Tasks.run("flamegraph", *args.extras) }
 
-      desc "The profile in a format of other tools: sdb:export[collapsed, -o FILE]"
+      desc "The profile in the format of another tool: sdb:export[collapsed, -o FILE]"
       task(:export, [:format]) { |_, args| Tasks.run("export", args[:format], *args.extras) }
     end
   end

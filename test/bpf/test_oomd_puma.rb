@@ -45,7 +45,7 @@ class TestOomdPuma < Minitest::Test
     out, err, status = Open3.capture3(RbConfig.ruby, "-I#{BlackBox::ROOT}/lib", "#{BlackBox::ROOT}/exe/sdb", "oom", "show", dump.path)
     assert status.success?, err
     assert_match(/shop, pid \d+ was killed by the kernel's OOM killer/, out)
-    assert_match(/memory was asked for by itself/, out)
+    assert_match(/the allocation that failed was made by the process itself/, out)
     assert_match(/Shop#leak/, out)
     assert_match(/Shop#rest .*shop.ru:\d+\n.*Shop#nap/, out)
     page = "#{@base}/out.html"

@@ -12,8 +12,9 @@ module Sdb
     # Base of the commands that ask a profile: `sdb NAME [options] [RING...]` with all filters.
     class Analysis < Command
       LOGS = <<~TEXT
-        RING is a ring file, a dump, a directory of these, the pid of a process, or "latest". Without it: --pid,
-        else $SDB_DIR, else ./tmp/sdb, else the per-user directory; several processes are merged. `sdb ls` shows them.
+        RING is a log file, a dump, a directory of either, the pid of a process, or "latest". By default: --pid,
+        else $SDB_DIR, else ./tmp/sdb, else your own directory under the temp dir. Several processes are merged;
+        `sdb ls` lists them.
       TEXT
 
       def self.details(text = nil)
@@ -54,12 +55,12 @@ module Sdb
         return if given.empty?
 
         flags = given.map { |name| "--#{name.to_s.tr("_", "-")}" }
-        warn("#{flags.join(" and ")} #{flags.size == 1 ? "means" : "mean"} nothing here")
+        warn("#{flags.join(" and ")} #{flags.size == 1 ? "has" : "have"} no effect here")
       end
 
       # The answer as one file, `path` or stdout for "-": what is in it is written by the block.
       def save_page(path)
-        raise UsageError, "--json and -o - both want stdout" if json? && path == "-"
+        raise UsageError, "--json and -o - both write to stdout; choose one" if json? && path == "-"
 
         page = StringIO.new(String.new(encoding: Encoding::UTF_8))
         Progress.new(err).during("drawing") { yield page }
@@ -96,7 +97,7 @@ module Sdb
       end
 
       def nothing
-        out.puts terminal.paint("nothing was recorded that passes the filters", :dim)
+        out.puts terminal.paint("nothing recorded matches the filters", :dim)
       end
 
       # On Ruby 3.1 nobody knows who waited for the GVL.
@@ -129,7 +130,7 @@ module Sdb
       end
 
       def limit_option(parser, what, default)
-        parser.on("--limit N", "at most N #{what} (#{default}; 0 for all)") { |v| @limit = whole(v, "--limit") }
+        parser.on("--limit N", "show at most N #{what} (default: #{default}; 0 for all)") { |v| @limit = whole(v, "--limit") }
       end
 
       def whole(text, flag)

@@ -8,8 +8,8 @@ module Sdb
     class Callers < Analysis
       summary "what calls a function and what it calls"
       usage "[options] FUNCTION [RING...]"
-      examples "sdb callers 'User.search'     # this very function",
-               "sdb callers '/PG::.*exec/'    # all that match"
+      examples "sdb callers 'User.search'     # this function",
+               "sdb callers '/PG::.*exec/'    # every function that matches"
 
       private
 
@@ -44,7 +44,7 @@ module Sdb
       end
 
       def print_list(title, list, whole)
-        return out.puts("#{title}  #{terminal.paint("nothing that was seen", :dim)}") if list.empty?
+        return out.puts("#{title}  #{terminal.paint("nothing seen", :dim)}") if list.empty?
 
         table = Table.new(terminal, [["total", :right], ["", :right], ["self", :right], [title, :left]])
         shown = limit_for(list.size, [terminal.height / 2 - 6, 8].max)

@@ -118,7 +118,7 @@ module Sdb
         catch(:help) { permute? ? parser.permute(argv) : parser.order(argv) }
       rescue OptionParser::InvalidOption, OptionParser::AmbiguousOption => e
         flag = e.args.first.to_s[/\A[^=]+/]
-        raise UsageError, "there is no #{flag}.#{Nearest.hint(flag, flags.select { |f| f.start_with?("--") })}"
+        raise UsageError, "there is no option #{flag}.#{Nearest.hint(flag, flags.select { |f| f.start_with?("--") })}"
       rescue OptionParser::MissingArgument => e
         raise UsageError, "#{e.args.first} needs a value"
       rescue OptionParser::ParseError => e

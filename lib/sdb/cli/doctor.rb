@@ -10,17 +10,17 @@ module Sdb
     # Prints what Sdb.doctor says: {ok:, checks: [{name:, ok:, detail:, fix:}], layout: [{field:, table:, measured:,
     # compared:}]}; ok: nil means neither good nor bad. Other keys are shown as facts.
     class Doctor < Command
-      summary "can this Ruby on this host be profiled, and what is missing, with the fix for each"
+      summary "check whether this Ruby can be profiled on this host, and how to fix what is missing"
       usage "[options]"
-      examples "sdb doctor              # takes a second: it measures what a tick costs here",
-               "sdb doctor --quick      # without that",
-               "bundle exec sdb doctor  # of the app's own Ruby and gems"
-      details "It examines the Ruby that it runs in. Exit status: 0 when that can be profiled, 1 when not."
+      examples "sdb doctor              # takes a second: it measures what sampling costs here",
+               "sdb doctor --quick      # without that measurement",
+               "bundle exec sdb doctor  # with the app's own Ruby and gems"
+      details "Checks the Ruby that runs it. Exit status: 0 if programs can be profiled with it, 1 if not."
 
       private
 
       def define(parser)
-        parser.on("--quick", "do not measure the cost of a tick") { @quick = true }
+        parser.on("--quick", "do not measure the cost of sampling") { @quick = true }
       end
 
       def run(arguments)
@@ -32,10 +32,10 @@ module Sdb
 
       def examine
         require_relative "../doctor"
-        Progress.new(err).during("measuring what a tick costs here") { Sdb.doctor(measure: !@quick).to_h }
+        Progress.new(err).during("measuring what sampling costs here") { Sdb.doctor(measure: !@quick).to_h }
       rescue LoadError => e
         raise UnsupportedError, "the recorder is not installed for this Ruby (#{e.message}); " \
-                                "reinstall the gem where a C compiler is: gem install sdb"
+                                "reinstall the gem on a machine with a C compiler: gem install sdb"
       end
 
       def show(facts)

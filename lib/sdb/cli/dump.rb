@@ -6,7 +6,7 @@ module Sdb
   module CLI
     # Saves a copy of a ring as it is now.
     class Dump < Rings
-      summary "save a copy of a process' log now"
+      summary "save a copy of a process's log as it is now"
       usage "[options] [PID | RING]"
       examples "sdb dump 4242              # to <service>-4242-<time>.sdbdump in this directory",
                "sdb dump 4242 -o slow.sdb  # to this file"
@@ -17,7 +17,7 @@ module Sdb
 
       def define(parser)
         super
-        parser.on("-o", "--output FILE", "where to; an existing file is replaced") { |v| @output = v }
+        parser.on("-o", "--output FILE", "write to FILE, replacing it if it exists") { |v| @output = v }
       end
 
       def run(arguments)

@@ -7,10 +7,10 @@ module Sdb
   module CLI
     # Writes the profile in a format of other tools.
     class Export < Analysis
-      summary "write the profile for other tools"
+      summary "convert the profile for other tools"
       usage "[options] FORMAT [RING...]"
       examples "sdb export collapsed > stacks.txt        # for flamegraph.pl, speedscope, inferno",
-               "sdb export collapsed --lines -o out.txt  # with lines, to a file"
+               "sdb export collapsed --lines -o out.txt  # with line numbers, to a file"
 
       # Also what --help lists.
       def self.details(text = nil)
@@ -34,7 +34,7 @@ module Sdb
       private
 
       def own_options(parser)
-        parser.on("-o", "--output FILE", "where to (stdout)") { |v| @output = v }
+        parser.on("-o", "--output FILE", "write to FILE (default: stdout)") { |v| @output = v }
         names = @format ? [@format] : Sdb::Export.names
         names.each do |name|
           format = Sdb::Export.fetch(name)
@@ -48,11 +48,11 @@ module Sdb
 
       def run(arguments)
         name, *paths = arguments
-        raise UsageError, "FORMAT is missing; there are #{Sdb::Export.names.join(", ")}" unless name
+        raise UsageError, "FORMAT is missing; choose one of #{Sdb::Export.names.join(", ")}" unless name
 
         format = Sdb::Export.fetch(name) or
           raise UsageError, "there is no format #{name}.#{Nearest.hint(name, Sdb::Export.names)}"
-        raise UsageError, "--json wants stdout: give -o FILE" if json? && !@output
+        raise UsageError, "--json writes to stdout: give -o FILE for the export" if json? && !@output
 
         with_profile(paths) { |profile| @output ? save(format, profile) : write(format, profile, out) }
         0

@@ -39,7 +39,7 @@ module Sdb
 
       def define(parser)
         parser.separator ""
-        parser.separator "Which part:"
+        parser.separator "Filters:"
         define_time(parser)
         define_who(parser)
         define_what(parser)
@@ -58,7 +58,7 @@ module Sdb
         else Units.duration_ns(text.delete_prefix("+"))
         end
       rescue ArgumentError
-        raise UsageError, "#{flag} #{text}: not a time; give a clock time (14:05, 2026-08-01T14:05:10Z), " \
+        raise UsageError, "#{flag} #{text}: not a time; use a clock time (14:05, 2026-08-01T14:05:10Z), " \
                           "-30s (before the end) or 90s (after the start)"
       end
 
@@ -81,21 +81,21 @@ module Sdb
       private
 
       def define_time(parser)
-        parser.on("--last TIME", "the end of the log, as 30s, 10m, 1h") { |v| @values[:last] = duration(v, "--last") }
-        parser.on("--from TIME", "begin: a clock time, or -30s from the end") do |v|
+        parser.on("--last TIME", "only the last part of the log: 30s, 10m, 1h") { |v| @values[:last] = duration(v, "--last") }
+        parser.on("--from TIME", "start: a clock time (14:05), or -30s before the end") do |v|
           @values[:from] = self.class.instant(v, "--from")
         end
-        parser.on("--to TIME", "end, likewise") { |v| @values[:to] = self.class.instant(v, "--to") }
+        parser.on("--to TIME", "end, in the same form") { |v| @values[:to] = self.class.instant(v, "--to") }
       end
 
       def define_who(parser)
         parser.on("--pid PID", "only this process") { |v| @pid = integer(v, "--pid") }
         parser.on("--thread NAME|TID", "only this thread") { |v| @values[:thread] = v }
-        parser.on("--endpoint NAME", "only in requests or jobs of this name") { |v| @values[:endpoint] = v }
+        parser.on("--endpoint NAME", "only in requests or jobs with this name") { |v| @values[:endpoint] = v }
         parser.on("--request ID", "only in this request") { |v| @values[:request] = v }
         parser.on("--trace ID", "only in this trace") { |v| @values[:trace] = v }
-        parser.on("--tag K=V", "only with this tag; may be given several times") do |v|
-          raise UsageError, "--tag #{v}: give name=value" unless v.match?(/\A[^=]+=/)
+        parser.on("--tag K=V", "only with this tag; can be repeated") do |v|
+          raise UsageError, "--tag #{v}: use name=value" unless v.match?(/\A[^=]+=/)
 
           (@values[:tag] ||= []) << v
         end
@@ -103,29 +103,29 @@ module Sdb
 
       def define_what(parser)
         parser.on("--state LIST", "only in these states: running,gvl_wait,blocked,gc") { |v| @values[:state] = states(v) }
-        parser.on("--min-duration TIME", "only in requests at least that long, as 300ms") do |v|
+        parser.on("--min-duration TIME", "only in requests that took at least this long: 300ms") do |v|
           @values[:min_duration] = duration(v, "--min-duration")
         end
-        parser.on("--percentile P", "only in requests slower than P % of their endpoint's") do |v|
+        parser.on("--percentile P", "only in requests slower than P % of those of the same endpoint") do |v|
           @values[:percentile] = percentile(v)
         end
-        parser.on("--metric NAME", "what is counted: #{METRICS.join(", ")} (wall)") do |v|
+        parser.on("--metric NAME", "what to measure: #{METRICS.join(", ")} (default: wall)") do |v|
           @metric = metric_named(v)
           @metric_given = true
         end
-        parser.on("--focus REGEX", "only stacks with a function whose name or path matches") do |v|
+        parser.on("--focus REGEX", "only stacks that contain a function whose name or path matches") do |v|
           @values[:focus] = regexp(v, "--focus")
         end
-        parser.on("--hide REGEX", "leave out functions whose name or path matches; their time goes to the caller") do |v|
+        parser.on("--hide REGEX", "leave out functions whose name or path matches; their time goes to their callers") do |v|
           @values[:hide] = regexp(v, "--hide")
         end
-        parser.on("--only-app", "leave out frames of gems, of Ruby itself and of C code likewise") { @values[:only_app] = true }
+        parser.on("--only-app", "likewise leave out gems, Ruby's own library and C code") { @values[:only_app] = true }
       end
 
       def duration(text, flag)
         Units.duration_ns(text)
       rescue ArgumentError
-        raise UsageError, "#{flag} #{text}: not a time; give 300ms, 10s, 5m or 1h"
+        raise UsageError, "#{flag} #{text}: not a duration; use 300ms, 10s, 5m or 1h"
       end
 
       def integer(text, flag)
@@ -140,7 +140,7 @@ module Sdb
 
         value
       rescue ArgumentError
-        raise UsageError, "--percentile #{text}: give a number from 0 to 100, as 99"
+        raise UsageError, "--percentile #{text}: use a number from 0 to 100, such as 99"
       end
 
       def regexp(text, flag)
@@ -153,14 +153,14 @@ module Sdb
         text.split(",").map(&:strip).reject(&:empty?).each do |state|
           next if STATES.include?(state)
 
-          raise UsageError, "--state #{state}: there are #{STATES.join(", ")}.#{Nearest.hint(state, STATES)}"
+          raise UsageError, "--state #{state}: not a state; there are #{STATES.join(", ")}.#{Nearest.hint(state, STATES)}"
         end
       end
 
       def metric_named(text)
         return text.to_sym if METRICS.include?(text)
 
-        raise UsageError, "--metric #{text}: there are #{METRICS.join(", ")}.#{Nearest.hint(text, METRICS)}"
+        raise UsageError, "--metric #{text}: not a metric; there are #{METRICS.join(", ")}.#{Nearest.hint(text, METRICS)}"
       end
     end
   end

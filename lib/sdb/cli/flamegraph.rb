@@ -6,18 +6,18 @@ module Sdb
   module CLI
     # The flame graph as one HTML file; of one request its stack chart, which has a time line.
     class Flamegraph < Analysis
-      summary "the flame graph: one HTML file that opens anywhere, offline"
+      summary "a flame graph in one HTML file that works offline"
       usage "[options] [RING...]"
       examples "sdb flamegraph                     # to flamegraph.html",
                "sdb flamegraph -o slow.html --percentile 99",
-               "sdb flamegraph --request ID        # one request over time (with --metric: summed up)",
+               "sdb flamegraph --request ID        # one request over time (with --metric: summed)",
                "sdb flamegraph --metric cpu -o - > cpu.html"
 
       private
 
       def own_options(parser)
-        parser.on("-o", "--output FILE", "where to (flamegraph.html; - for stdout)") { |v| @output = v }
-        parser.on("--title TEXT", "what the page is called") { |v| @title = v }
+        parser.on("-o", "--output FILE", "write to FILE (default: flamegraph.html; - for stdout)") { |v| @output = v }
+        parser.on("--title TEXT", "title of the page") { |v| @title = v }
       end
 
       def run(arguments)

@@ -6,13 +6,13 @@ module Sdb
   module CLI
     # Flat profile.
     class Functions < Analysis
-      summary "which functions took the time, most own time first"
+      summary "which functions took the time, sorted by self time"
       usage "[options] [RING...]"
-      examples "sdb functions                      # of all processes in the default place",
+      examples "sdb functions                      # of all processes in the default directory",
                "sdb functions --last 10m           # in the last ten minutes",
                "sdb functions --metric cpu         # by CPU time",
                "sdb functions --endpoint UsersController#index --percentile 99",
-               "sdb functions --only-app           # time of gems and C code goes to the app's code"
+               "sdb functions --only-app           # count gems and C code as the code that calls them"
 
       # The first `limit` of what these logs hold, as part of what another command has to say.
       #: (Array[String], Integer) -> void

@@ -9,18 +9,18 @@ module Sdb
     class Lines < Analysis
       summary "which lines of a file took the time"
       usage "[options] FILE [RING...]"
-      examples "sdb lines app/models/user.rb         # a unique end of the path is enough",
+      examples "sdb lines app/models/user.rb         # the end of the path is enough if unique",
                "sdb lines user.rb --metric cpu x.sdb # from this log",
                "sdb lines user.rb --source ~/shop    # with the source from this checkout"
       details <<~TEXT
-        Source is shown beside the times of files below the current directory, and of this Ruby's library and gems. A log
-        may name any file, so nothing else is opened unless --source allows its directory.
+        The source is shown next to the times for files below the current directory and for this Ruby's library and gems.
+        A log can name any file, so no others are opened unless you allow their directory with --source.
       TEXT
 
       private
 
       def own_options(parser)
-        parser.on("--source DIR", "show source from below DIR only; the app's own files may be a copy there") do |dir|
+        parser.on("--source DIR", "show source only from below DIR, which may be another checkout of the app") do |dir|
           (@source_dirs ||= []) << dir
         end
       end

@@ -6,10 +6,10 @@ module Sdb
   module CLI
     # What logs there are.
     class Ls < Rings
-      summary "list the logs there are, of live and finished processes"
+      summary "list the logs of running and finished processes"
       usage "[options] [RING...]"
-      examples "sdb ls               # those of the default place",
-               "sdb ls /var/log/sdb  # those of a directory"
+      examples "sdb ls               # in the default directory",
+               "sdb ls /var/log/sdb  # in this directory"
 
       private
 

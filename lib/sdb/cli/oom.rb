@@ -10,19 +10,19 @@ module Sdb
 
       summary "what a process was doing when it was killed"
       usage "list [DUMP | DIR...] | show DUMP | RING | PID"
-      examples "sdb oom list                      # dumps of sdb-oomd, and rings of processes that vanished",
-               "sdb oom show latest               # how it died, its memory, its requests, its threads",
+      examples "sdb oom list                      # dumps by sdb-oomd, and logs of processes that vanished",
+               "sdb oom show latest               # how it died, its memory, requests and threads",
                "sdb oom show x.sdbdump -o x.html  # the last ten seconds as a flame graph"
       details <<~TEXT.chomp
-        Without a place: $SDB_DUMPS, else #{DUMPS}, then the places of all other commands. Every analysing
-        command reads a dump too: sdb slow x.sdbdump.
+        By default, looks in $SDB_DUMPS, else #{DUMPS}, and wherever the other commands look.
+        The other commands read dumps as well: sdb slow x.sdbdump.
       TEXT
 
       private
 
       def define(parser)
-        parser.on("-o", "--output FILE", "show: write an HTML page too") { |v| @output = v }
-        parser.on("--depth N", Integer, "show: only the newest N frames of a thread (20)") { |v| @depth = v }
+        parser.on("-o", "--output FILE", "show: also write an HTML page") { |v| @output = v }
+        parser.on("--depth N", Integer, "show: only the newest N frames of each thread (default: 20)") { |v| @depth = v }
       end
 
       def run(arguments)
@@ -30,7 +30,7 @@ module Sdb
         case action
         when "list" then list(places)
         when "show" then show(take(places, 1..1, "DUMP").first)
-        when nil then raise UsageError, "list or show?"
+        when nil then raise UsageError, "list or show is missing"
         else raise UsageError, "#{action}: neither list nor show.#{Nearest.hint(action, %w[list show])}"
         end
       end
@@ -48,7 +48,7 @@ module Sdb
                     if death.dump
                       row.complete ? "yes" : "no"
                     else
-                      "ring only"
+                      "log only"
                     end, row.path,
                     styles: { 1 => row.cause == "oom" ? :red : :yellow }
         end
@@ -75,7 +75,7 @@ module Sdb
 
         found = File.exist?(place) && !File.directory?(place) ? [death_of(place)] : find([place])
         found = of_process(place.to_i) if found.empty? && place.match?(/\A\d+\z/)
-        found.max_by(&:at) or raise NoRingError, "no dump and no ring of a dead process: #{place}"
+        found.max_by(&:at) or raise NoRingError, "no dump and no log of a dead process: #{place}"
       end
 
       def newest(_place)
@@ -133,7 +133,7 @@ module Sdb
       def glob_escape(path) = path.gsub(/[\[\]{}*?\\]/) { |c| "\\#{c}" }
 
       def nothing_found
-        "no dump in #{ENV.fetch("SDB_DUMPS", DUMPS)}, and no ring of a process that vanished; sdb-oomd makes dumps (bpf/README.md)"
+        "no dump in #{ENV.fetch("SDB_DUMPS", DUMPS)}, and no log of a process that vanished; dumps are made by sdb-oomd (see bpf/README.md)"
       end
 
       def save(death)

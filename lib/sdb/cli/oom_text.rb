@@ -66,7 +66,7 @@ module Sdb
       def spans
         heading "In flight"
         open = death.spans
-        return @out.puts("  no request and no job") if open.empty?
+        return @out.puts("  no requests or jobs") if open.empty?
 
         table = Table.new(@terminal, [["for", :right], ["kind", :left], ["id", :left], ["thread", :right], ["what", :left]])
         open.each do |span|
@@ -76,7 +76,7 @@ module Sdb
       end
 
       def threads
-        heading(death.stacks_of_the_kill? ? "Threads, at the kill" : "Threads, as last sampled")
+        heading(death.stacks_of_the_kill? ? "Threads, at the moment of the kill" : "Threads, when last sampled")
         death.threads.each do |thread|
           @out.puts
           @out.puts "  #{head(thread)}"

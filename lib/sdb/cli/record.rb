@@ -11,14 +11,14 @@ module Sdb
   module CLI
     # Runs a command with the recorder in it and in its children.
     class Record < Command
-      summary "run a command profiled, children too, then show where its time went"
+      summary "profile a command and its child processes, then show where the time went"
       usage "[options] [--] COMMAND [ARGUMENT...]"
       examples "sdb record -- ruby script.rb",
                "sdb record -o slow.sdb -- bundle exec rake test  # keep the log as slow.sdb",
                "sdb record --interval 100us -- ruby script.rb    # ten times finer"
       details <<~TEXT.chomp
-        The command's own output, input, signals and exit status pass through; what sdb has to say goes to stderr.
-        Exit status: the command's; 126 or 127 when it cannot be run, 128 + N when signal N ended it.
+        The command's output, input and signals pass through; sdb itself writes to stderr only.
+        Exit status: that of the command; 126 or 127 if it cannot be run, 128 + N if signal N ended it.
       TEXT
 
       TOP = 10
@@ -28,12 +28,12 @@ module Sdb
       def permute? = false
 
       def define(parser)
-        parser.on("-o", "--output FILE", "keep the log as FILE (those of children as FILE with their pid)") { |v| @output = v }
-        parser.on("--dir DIR", "directory for the logs (a new one for each run)") { |v| @dir = v }
-        parser.on("--interval TIME", "between two looks (1ms)") { |v| env("SDB_INTERVAL", v) }
-        parser.on("--ring SIZE", "of each process' log (64M)") { |v| env("SDB_RING", v) }
-        parser.on("--max-cpu SHARE", "of one core, the recorder's budget (0.05)") { |v| env("SDB_MAX_CPU", v) }
-        parser.on("--service NAME", "what the process is called in the log") { |v| env("SDB_SERVICE", v) }
+        parser.on("-o", "--output FILE", "save the log as FILE (child processes: FILE with their pid added)") { |v| @output = v }
+        parser.on("--dir DIR", "write logs to DIR (default: a new directory for each run)") { |v| @dir = v }
+        parser.on("--interval TIME", "time between two samples (default: 1ms)") { |v| env("SDB_INTERVAL", v) }
+        parser.on("--ring SIZE", "size of each process's log (default: 64M)") { |v| env("SDB_RING", v) }
+        parser.on("--max-cpu SHARE", "CPU budget of the recorder, as a share of one core (default: 0.05)") { |v| env("SDB_MAX_CPU", v) }
+        parser.on("--service NAME", "name of the process in the log") { |v| env("SDB_SERVICE", v) }
       end
 
       # Checked here, where the user can still see it.
@@ -114,15 +114,15 @@ module Sdb
       def report(status, logs, dir)
         if logs.empty?
           Dir.rmdir(dir) unless @dir
-          warn("no log was written: is the command a Ruby program? `sdb doctor` says what is missing")
+          warn("no log was written. Is the command a Ruby program? `sdb doctor` shows what is missing")
           return
         end
-        warn("ended with status #{status}") unless status.zero?
+        warn("the command ended with status #{status}") unless status.zero?
         err.puts
-        warn(logs.size == 1 ? "log: #{logs.first}" : "#{logs.size} logs of as many processes in #{File.dirname(logs.first)}")
+        warn(logs.size == 1 ? "log: #{logs.first}" : "#{logs.size} logs, one per process, in #{File.dirname(logs.first)}")
         top(logs)
       rescue Error, SystemCallError => e
-        warn("cannot show the top of it: #{e.message}")
+        warn("cannot show a summary: #{e.message}")
       end
 
       def top(logs)

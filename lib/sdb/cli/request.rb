@@ -7,28 +7,28 @@ module Sdb
   module CLI
     # One request, from its begin to its end.
     class Request < Analysis
-      summary "one request or job: what it did over time"
+      summary "what one request or job did over time"
       usage "[options] ID [RING...]"
-      examples "sdb request 5f3c9a2e            # calls of 1 % of the time and more",
-               "sdb request 5f3c9a2e --all     # all of them, also those on the way to others",
-               "sdb request 5f3c9a2e --runs    # each stretch with its state",
-               "sdb request 5f3c9a2e --html    # as a page with a time line, to request.html"
+      examples "sdb request 5f3c9a2e            # calls that took at least 1 % of the time",
+               "sdb request 5f3c9a2e --all     # every call",
+               "sdb request 5f3c9a2e --runs    # each stretch of time with its state",
+               "sdb request 5f3c9a2e --html    # an HTML page with a timeline, request.html"
 
       private
 
       def own_options(parser)
-        parser.on("--min TIME", "leave out shorter calls, as 1ms (1 % of the request)") { |v| @min_ns = shortest(v) }
-        parser.on("--all", "every call, also those that only led to another") { @all = true }
-        parser.on("--depth N", "at most so many levels of calls") { |v| @depth = whole(v, "--depth") }
-        parser.on("--runs", "list the stretches instead of calls") { @runs = true }
-        parser.on("--html", "the stack chart as one HTML file (request.html, or -o)") { @output ||= "request.html" }
-        parser.on("-o", "--output FILE", "the same to FILE (- for stdout)") { |v| @output = v }
+        parser.on("--min TIME", "leave out calls shorter than this, such as 1ms (default: 1 % of the request)") { |v| @min_ns = shortest(v) }
+        parser.on("--all", "show every call, including those that only led to another") { @all = true }
+        parser.on("--depth N", "show at most N levels of calls") { |v| @depth = whole(v, "--depth") }
+        parser.on("--runs", "list stretches of time instead of calls") { @runs = true }
+        parser.on("--html", "write a stack chart as one HTML file (request.html, or see -o)") { @output ||= "request.html" }
+        parser.on("-o", "--output FILE", "write the stack chart to FILE (- for stdout)") { |v| @output = v }
       end
 
       def shortest(text)
         Units.duration_ns(text)
       rescue ArgumentError
-        raise UsageError, "--min #{text}: not a time; give 500us or 2ms"
+        raise UsageError, "--min #{text}: not a duration; use 500us or 2ms"
       end
 
       def run(arguments)

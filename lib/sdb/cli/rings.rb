@@ -7,8 +7,8 @@ module Sdb
     # Base of the commands that look at the fixed parts of ring files, not at samples.
     class Rings < Command
       details <<~TEXT.chomp
-        RING is a ring file, a dump, a directory of these, the pid of a process, or "latest". Without it:
-        $SDB_DIR, else ./tmp/sdb, else the per-user directory.
+        RING is a log file, a dump, a directory of either, the pid of a process, or "latest". By default:
+        $SDB_DIR, else ./tmp/sdb, else your own directory under the temp dir.
       TEXT
 
       def self.details(text = nil)
@@ -31,7 +31,7 @@ module Sdb
         set = LogSet.resolve(arguments, pid: @pid)
         rings = set.rings
         set.warnings.each { |line| warn(line) }
-        raise NoRingError, "no readable ring in #{set.paths.join(", ")}" if rings.empty?
+        raise NoRingError, "no readable log in #{set.paths.join(", ")}" if rings.empty?
 
         rings
       end
@@ -41,7 +41,7 @@ module Sdb
         rings = find_rings(arguments)
         ring = rings.reverse.find { |r| %w[running parked].include?(r.state) } || rings.last
         others = rings.size - 1
-        warn("#{others} more #{others == 1 ? "log" : "logs"} there; `sdb ls` lists them, give a pid") if others.positive?
+        warn("there #{others == 1 ? "is 1 more log" : "are #{others} more logs"}; `sdb ls` lists them, and a pid selects one") if others.positive?
         ring
       end
 

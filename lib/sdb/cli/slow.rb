@@ -6,14 +6,14 @@ module Sdb
   module CLI
     # The slowest requests and jobs.
     class Slow < Analysis
-      summary "the slowest requests and jobs: what they spent, who held the GVL meanwhile"
+      summary "the slowest requests and jobs, what they spent their time on, and who held the GVL"
       usage "[options] [RING...]"
       examples "sdb slow                                  # the 20 slowest",
                "sdb slow --endpoint 'UsersController#index' --limit 5",
-               "sdb slow --metric gvl_wait                # those that waited most for the GVL",
+               "sdb slow --metric gvl_wait                # those that waited longest for the GVL",
                "sdb slow --last 10m --min-duration 300ms"
 
-      details "allocs: objects that it allocated; on Ruby 3.1 those that the whole process allocated meanwhile.\n"
+      details "allocs: objects allocated; on Ruby 3.1, by the whole process in that time.\n"
 
       HOLDERS = 2
       LEFT = %w[start id name].freeze
@@ -22,7 +22,7 @@ module Sdb
       private
 
       def own_options(parser)
-        parser.on("--limit N", "at most N requests (#{LIMIT}; 0 for all)") { |v| @limit = whole(v, "--limit") }
+        parser.on("--limit N", "show at most N requests (default: #{LIMIT}; 0 for all)") { |v| @limit = whole(v, "--limit") }
       end
 
       def run(arguments)
@@ -52,14 +52,14 @@ module Sdb
         table.print(out)
         return unless unknown
 
-        out.puts terminal.paint("gvl_wait: this Ruby does not tell who waits for the GVL; it shows as blocked", :dim)
+        out.puts terminal.paint("gvl_wait: Ruby 3.1 does not report who waits for the GVL; such time counts as blocked", :dim)
       end
 
       def show_none(profile)
         heading(profile, "no requests or jobs", "in #{Text.duration(profile.duration_ns)}")
         out.puts
-        out.puts "Requests and jobs are known by themselves with sdb/auto under Rails, Rack, Sidekiq and Active Job;"
-        out.puts "anything else with Sdb.span(\"name\") { }."
+        out.puts "With sdb/auto, requests and jobs of Rails, Rack, Sidekiq and Active Job are recorded automatically;"
+        out.puts "for anything else use Sdb.span(\"name\") { }."
       end
 
       # One line an endpoint when there are several.
@@ -86,7 +86,7 @@ module Sdb
         cells = names.map { |name| cell(span, name, unknown) }
         styles = { "wall" => :bold, "gvl_wait" => :red }.transform_keys { |name| names.index(name) }
         table.row(*cells, styles: styles)
-        holders(span.blame).first(HOLDERS).each { |ns, text| table.note("#{" " * 10}waited #{Text.duration(ns)} for the GVL held by #{text}") }
+        holders(span.blame).first(HOLDERS).each { |ns, text| table.note("#{" " * 10}waited #{Text.duration(ns)} for the GVL, held by #{text}") }
       end
 
       def cell(span, name, unknown)

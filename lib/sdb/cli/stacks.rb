@@ -6,9 +6,9 @@ module Sdb
   module CLI
     # What every thread is doing, or did last.
     class Stacks < Analysis
-      summary "what every thread is doing now, or did last"
+      summary "what every thread is doing right now, or did last"
       usage "[options] [PID | RING...]"
-      examples "sdb stacks 4242              # read from its log, the process feels nothing",
+      examples "sdb stacks 4242              # read from its log; the process is not disturbed",
                "sdb stacks x.sdb --to -10s   # ten seconds before the end",
                "sdb stacks --thread 'puma srv tp 001' --depth 10"
 
@@ -18,7 +18,7 @@ module Sdb
       private
 
       def own_options(parser)
-        parser.on("--depth N", "only the newest N frames") { |v| @depth = whole(v, "--depth") }
+        parser.on("--depth N", "show only the newest N frames") { |v| @depth = whole(v, "--depth") }
       end
 
       def run(arguments)

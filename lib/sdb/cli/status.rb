@@ -7,11 +7,11 @@ module Sdb
   module CLI
     # How a recorder is doing: read from its ring, so it works for dead processes as well.
     class Status < Rings
-      summary "how a recorder is doing: state, retention, losses, its own cost"
+      summary "how a recorder is doing: its state, retention, losses and cost"
       usage "[options] [PID | RING...]"
-      examples "sdb status         # the newest running process",
-               "sdb status 4242    # this process, dead or alive",
-               "sdb status x.sdb   # the process that wrote this ring"
+      examples "sdb status         # of the newest running process",
+               "sdb status 4242    # of this process, running or not",
+               "sdb status x.sdb   # of the process that wrote this log"
 
       private
 
@@ -26,7 +26,7 @@ module Sdb
         0
       end
 
-      def json_note = "one document a process, a line each"
+      def json_note = "one document per process, one per line"
 
       def show(ring)
         status = ring.status
@@ -46,7 +46,7 @@ module Sdb
       end
 
       def ring_fact(status)
-        "#{status.ring}, #{Text.bytes(status.ring_bytes)}, keeps the last #{Text.duration(status.retained_ns)}"
+        "#{status.ring}, #{Text.bytes(status.ring_bytes)}, holds the last #{Text.duration(status.retained_ns)}"
       end
 
       def interval_fact(status)
@@ -54,7 +54,7 @@ module Sdb
         now = status.effective_interval_ns.to_i
         return nominal if now.zero? || now == status.interval_ns
 
-        "#{Text.duration(now)} now, lengthened from #{nominal} to keep the cost down"
+        "#{Text.duration(now)} now, raised from #{nominal} to stay within the CPU budget"
       end
 
       def ticks_fact(status)

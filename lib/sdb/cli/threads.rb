@@ -33,7 +33,7 @@ module Sdb
         table.print(out)
         return unless answer.threads.any? { |t| t.states == "inferred" }
 
-        out.puts terminal.paint("* states inferred from the CPU clock: who waits for the GVL shows as blocked", :dim)
+        out.puts terminal.paint("* states are inferred from the CPU clock: waiting for the GVL counts as blocked", :dim)
       end
 
       # Those that tell anything here: a terminal is not wide.

@@ -9,17 +9,17 @@ module Sdb
   module CLI
     # A live view from the end of the log.
     class Top < Analysis
-      summary "live view of a running process, read from its log: no effect on it"
+      summary "live view of a running process, read from its log without disturbing it"
       usage "[options] [PID | RING...]"
-      examples "sdb top               # the default place's processes; q or Ctrl-C ends it",
-               "sdb top 4242 --metric wall  # also what waits (else cpu)",
-               "sdb top --count 1     # one look, for scripts"
+      examples "sdb top               # all processes in the default directory; q or Ctrl-C to quit",
+               "sdb top 4242 --metric wall  # include waiting (the default is cpu)",
+               "sdb top --count 1     # print once, for scripts"
 
       private
 
       def own_options(parser)
-        parser.on("--every TIME", "between two looks (2s); each covers the time since the one before") { |v| @every = gap(v) }
-        parser.on("--count N", "stop after N looks (on a terminal: never; else 1)") { |v| @count = whole(v, "--count") }
+        parser.on("--every TIME", "time between updates (default: 2s); each covers the time since the previous one") { |v| @every = gap(v) }
+        parser.on("--count N", "stop after N updates (default: never on a terminal, else 1)") { |v| @count = whole(v, "--count") }
         limit_option(parser, "functions", "a screenful")
       end
 
@@ -27,10 +27,10 @@ module Sdb
         ns = Units.duration_ns(text)
         ns >= 100_000_000 ? ns : raise(ArgumentError)
       rescue ArgumentError
-        raise UsageError, "--every #{text}: give a time of 100ms or more"
+        raise UsageError, "--every #{text}: use a duration of 100ms or more"
       end
 
-      def json_note = "one document a look, a line each"
+      def json_note = "one document per update, one per line"
 
       def run(arguments)
         every = @every || 2_000_000_000

@@ -6,24 +6,24 @@ module Sdb
   module CLI
     # The call tree.
     class Tree < Analysis
-      summary "the call tree with the time below each function"
+      summary "the call tree, with the time spent below each function"
       usage "[options] [RING...]"
       examples "sdb tree                       # down to 0.5 % of the time",
-               "sdb tree --min 5 --depth 12    # only the big ones",
+               "sdb tree --min 5 --depth 12    # only the largest",
                "sdb tree --focus User --lines"
 
       private
 
       def own_options(parser)
-        parser.on("--min PERCENT", "leave out what is below this share (0.5; with --json 0)") { |v| @min = share(v) }
-        parser.on("--depth N", "at most so many levels") { |v| @depth = whole(v, "--depth") }
-        parser.on("--lines", "one entry a line, not a function") { @lines = true }
+        parser.on("--min PERCENT", "leave out entries below this share (default: 0.5; with --json: 0)") { |v| @min = share(v) }
+        parser.on("--depth N", "show at most N levels") { |v| @depth = whole(v, "--depth") }
+        parser.on("--lines", "one entry per line of code instead of per function") { @lines = true }
       end
 
       def share(text)
         Float(text.delete_suffix("%")).tap { |v| raise ArgumentError unless v.between?(0, 100) }
       rescue ArgumentError
-        raise UsageError, "--min #{text}: give a percentage, as 1"
+        raise UsageError, "--min #{text}: use a percentage, such as 1"
       end
 
       def run(arguments)

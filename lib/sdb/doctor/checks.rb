@@ -42,36 +42,36 @@ module Sdb
       end
 
       def ruby
-        check("ruby", RUBY_ENGINE == "ruby", "#{RUBY_ENGINE} #{RUBY_VERSION}", "sdb reads the internals of CRuby; run the app on CRuby")
+        check("ruby", RUBY_ENGINE == "ruby", "#{RUBY_ENGINE} #{RUBY_VERSION}", "sdb reads the internals of CRuby, so the app must run on CRuby")
       end
 
       def platform
         config = RbConfig::CONFIG
         known = config["host_os"].include?("linux") && %w[x86_64 aarch64].include?(config["host_cpu"])
         check("platform", known, "#{config["host_os"]} on #{config["host_cpu"]}",
-              "the recorder runs on Linux, x86-64 and arm64; read logs here, record them there")
+              "the recorder needs Linux on x86-64 or arm64; logs recorded there can be read here")
       end
 
       def library
         check("recorder", @recorder ? true : false, @missing || "built and loaded",
-              "reinstall the gem where a C compiler, make and Ruby's headers are (Debian: apt-get install build-essential ruby-dev)")
+              "install a C compiler, make and Ruby's headers (Debian: apt-get install build-essential ruby-dev), then reinstall the gem")
       end
 
       def layout
-        check("layout", @layout_reason.nil?, @layout_reason || "the table for Ruby #{RUBY_VERSION[/\A\d+\.\d+/]} and this process agree",
-              "update sdb, or report this line together with `ruby -v`: with a layout that is not proven nothing is read")
+        check("layout", @layout_reason.nil?, @layout_reason || "this process matches the table for Ruby #{RUBY_VERSION[/\A\d+\.\d+/]}",
+              "update sdb, or report this line together with `ruby -v`; sdb reads nothing from a Ruby whose layout it cannot verify")
       end
 
       def safe_read
         way = @facts[:safe_read]
-        detail = way == "none" ? "neither process_vm_readv nor /proc/self/mem may be used" : way
+        detail = way == "none" ? "neither process_vm_readv nor /proc/self/mem is allowed" : way
         check("safe read", way != "none", detail, SAFE_READ_FIX)
       end
 
       def directory
         dir = @config.dir
         problem = directory_problem(dir)
-        check("ring directory", problem.nil?, problem || "#{dir} can be written", "set SDB_DIR to a directory that this user may write")
+        check("ring directory", problem.nil?, problem || "#{dir} is writable", "set SDB_DIR to a directory that this user can write to")
       end
 
       # As the recorder will see it when it starts (core/ring_file.c): it makes missing directories, and takes an existing
@@ -83,36 +83,36 @@ module Sdb
         parent = File.dirname(parent) until File.exist?(parent)
         return "#{parent} is not a directory" unless File.directory?(parent)
 
-        "#{dir} is missing and cannot be made: #{parent} is not writable" unless File.writable?(parent)
+        "#{dir} does not exist and cannot be created: #{parent} is not writable" unless File.writable?(parent)
       end
 
       def foreign_problem(dir)
         stat = File.stat(dir)
         return "#{dir} is not a directory" unless stat.directory?
         return "#{dir} belongs to another user" unless stat.uid == Process.euid
-        return "everybody may replace files in #{dir}" if stat.world_writable? && !stat.sticky?
+        return "anybody can replace files in #{dir}" if stat.world_writable? && !stat.sticky?
 
-        "#{dir} cannot be written" unless stat.writable? && stat.executable?
+        "#{dir} is not writable" unless stat.writable? && stat.executable?
       end
 
       def settings
         check("settings", @config.warnings.empty? || nil,
-              @config.warnings.empty? ? "SDB_* variables are understood" : @config.warnings.join("; "),
-              "correct the variables named; until then the defaults are used")
+              @config.warnings.empty? ? "all SDB_* variables are valid" : @config.warnings.join("; "),
+              "correct these variables; until then the defaults apply")
       end
 
       def states
         exact = @facts[:exact_states]
         check("thread states", exact || nil, exact ? "exact, from GVL events" : "inferred from CPU clocks; GVL waits are not seen",
-              "Ruby 3.2 or later tells when a thread waits for the GVL")
+              "use Ruby 3.2 or later, which reports when a thread waits for the GVL")
       end
 
       def jit
-        return check("jit", true, "none is on") unless jit_name
+        return check("jit", true, "off") unless jit_name
 
         early = RUBY_VERSION < "3.3"
-        check("jit", early ? nil : true, "#{jit_name} is on#{"; its newest frames are left out" if early}",
-              "Ruby 3.3 or later publishes a frame only when it is complete")
+        check("jit", early ? nil : true, "#{jit_name} is on#{"; the newest frame of a running thread is left out" if early}",
+              "use Ruby 3.3 or later, which publishes a frame only once it is complete")
       end
 
       def jit_name
@@ -123,22 +123,22 @@ module Sdb
 
       def cores
         n = @host.cores
-        check("cores", n > 1 || nil, n > 1 ? "#{n}: ticks can run beside the app" : "1: each tick takes the core from the app",
-              "a second core; on one, max_cpu bounds what ticks take")
+        check("cores", n > 1 || nil, n > 1 ? "#{n}: sampling can run beside the app" : "1: each sample takes the core from the app",
+              "a second core would help; with one, SDB_MAX_CPU limits what sampling takes")
       end
 
       def memlock
         soft, = @host.memlock
         enough = soft == Process::RLIM_INFINITY || soft >= MEMLOCK_BYTES
         limit = soft == Process::RLIM_INFINITY ? "unlimited" : "#{soft >> 10} KiB"
-        check("locked memory", enough || nil, "RLIMIT_MEMLOCK is #{limit}#{", less than a ring's window" unless enough}",
+        check("locked memory", enough || nil, "RLIMIT_MEMLOCK is #{limit}#{", less than a log's window" unless enough}",
               "ulimit -l #{MEMLOCK_BYTES >> 10} (systemd: LimitMEMLOCK=#{MEMLOCK_BYTES >> 10}K): " \
-              "the last moments before an out-of-memory kill are then written at once")
+              "then the last moments before an out-of-memory kill are written without delay")
       end
 
       def memory_limit
         limit = @host.memory_limit
-        check("memory limit", true, limit ? "#{limit >> 20} MiB by cgroup: memory is logged against it" : "no cgroup limit is set")
+        check("memory limit", true, limit ? "#{limit >> 20} MiB by cgroup; memory is logged against it" : "no cgroup limit is set")
       end
 
       def seccomp

@@ -49,11 +49,11 @@ module Sdb
       def words(figures)
         same = "a tick takes #{micro(figures[:same_core_ns])} us (+- #{micro(figures[:same_off_ns])}) from a thread on its core"
         other = ", #{micro(figures[:other_core_ns])} us (+- #{micro(figures[:other_off_ns])}) from one on another" if figures[:other_core_ns]
-        "#{same}#{other}; #{budget_words(figures)}#{" (other programs disturbed the measurement)" if figures[:disturbed]}"
+        "#{same}#{other}; #{budget_words(figures)}#{" (other programs disturbed this measurement)" if figures[:disturbed]}"
       end
 
       def budget_words(figures)
-        return "max_cpu is off" if @config.max_cpu.zero?
+        return "the CPU budget is off" if @config.max_cpu.zero?
 
         cores = [["the app's core", figures[:affords_same_core_ns]], (["another", figures[:affords_other_core_ns]] if figures[:other_core_ns])]
         affords = cores.compact.map { |name, ns| "#{ns ? "#{format("%g", ns / 1e6)} ms" : "no interval"} on #{name}" }
@@ -64,7 +64,7 @@ module Sdb
         same = figures[:affords_same_core_ns]
         return if same && same <= @config.interval_ns
 
-        "keep a core free for ticks, or raise SDB_MAX_CPU; the interval is lengthened by itself when neither helps"
+        "keep a core free for sampling, or raise SDB_MAX_CPU; otherwise sdb samples less often by itself"
       end
 
       def micro(nanoseconds)

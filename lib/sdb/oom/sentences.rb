@@ -25,7 +25,7 @@ module Sdb
       def headline
         who = [death.service, "pid #{death.pid}"].compact.join(", ")
         what = { "oom" => "was killed by the kernel's OOM killer", "sigkill" => "was killed by SIGKILL" }
-               .fetch(death.cause) { death.ring&.state == "stopped" ? "ended in order" : "vanished: killed or crashed" }
+               .fetch(death.cause) { death.ring&.state == "stopped" ? "ended normally" : "vanished: killed or crashed" }
         "#{who} #{what} at #{Text.clock(death.at)}"
       end
 
@@ -36,7 +36,7 @@ module Sdb
         sender = "#{kill[:sender_comm]} (pid #{kill[:sender_pid]}, uid #{kill[:sender_uid]})"
         own = kill[:sender_pid] == death.dump.number(:pid)
         lines = [if death.cause == "oom"
-                   "memory was asked for by #{own ? "itself" : sender}"
+                   "the allocation that failed was made by #{own ? "the process itself" : sender}"
                  else
                    "sent by #{sender}"
                  end]
@@ -56,15 +56,15 @@ module Sdb
       def hints
         return [] if death.cause == "oom" || death.pre_ooms.empty?
 
-        ["its memory had come close to the limit before: the OOM killer is likely"]
+        ["its memory had come close to the limit, so the OOM killer is likely"]
       end
 
       def flag_words
-        words = { slot_overflow: "too many died at once: no stacks were copied", layout_unknown: "its recorder is of another version: no stacks were copied",
-                  unarmed: "it had not registered: the stacks are the last ones sampled", events_lost: "parts of the capture were lost",
+        words = { slot_overflow: "too many processes died at once: no stacks were copied", layout_unknown: "its recorder has another version: no stacks were copied",
+                  unarmed: "it had not registered with sdb-oomd: the stacks are the last ones sampled", events_lost: "parts of the capture were lost",
                   truncated_threads: "not all threads could be copied", head_stale: "the last milliseconds before the kill are missing",
-                  ring_missing: "the ring was cut short", not_a_ring: "what it registered was no ring",
-                  not_ended: "it had not ended when this was written" }
+                  ring_missing: "the log was cut short", not_a_ring: "what it registered was not a log",
+                  not_ended: "it was still running when this was written" }
         death.flags.filter_map { |name, value| "! #{words[name]}" if words[name] && value.positive? }
       end
     end

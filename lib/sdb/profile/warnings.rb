@@ -9,7 +9,7 @@ module Sdb
       FAULTS = {
         chunks_missing: ["chunk is missing in the middle", "chunks are missing in the middle"],
         chunks_lapped: ["chunk was overwritten while it was read", "chunks were overwritten while they were read"],
-        chunks_damaged: ["chunk is damaged and read in part", "chunks are damaged and read in part"],
+        chunks_damaged: ["chunk is damaged and was read in part", "chunks are damaged and were read in part"],
         records_ignored: ["record makes no sense and was left out", "records make no sense and were left out"]
       }.freeze
       private_constant :FAULTS
@@ -35,7 +35,7 @@ module Sdb
       end
 
       def unknown(nanoseconds)
-        format("%.1f ms of its threads' time are not known: blocks are lost", nanoseconds / 1e6)
+        format("%.1f ms of its threads' time is unknown: blocks were lost", nanoseconds / 1e6)
       end
 
       def told(found, words)

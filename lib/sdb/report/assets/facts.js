@@ -32,9 +32,9 @@ sdb.facts = (facts) => {
     const value = sdb.count(n) + (n > 0 && of > 0 ? " (" + sdb.percent(n, of) + ")" : "");
     row(name, value, share(n, of, doubt), meaning);
   };
-  scans("Torn stacks", lost.torn, "moved while they were read and were given up; their time goes to the stack before.");
+  scans("Torn stacks", lost.torn, "moved while they were read and were given up; their time goes to the previous stack.");
   scans("Torn tops", lost.torn_top, "lost their newest frames; their time goes to the caller.");
-  scans("Not read in GC", lost.gc, "stacks, because a garbage collection ran: it counts for the stack before.", 1);
+  scans("Not read in GC", lost.gc, "stacks, because a garbage collection was running; the time goes to the previous stack.", 1);
   scans("Truncated", lost.truncated, "stacks deeper than the limit; their newest frames are missing.");
   if (lost.unresolved !== undefined) {
     row("Unresolved", sdb.count(lost.unresolved), lost.unresolved > 0 ? 1 : 0, "methods that could not be named.");
@@ -46,13 +46,13 @@ sdb.facts = (facts) => {
     row("Gaps", sdb.time(lost.gap_ns), share(lost.gap_ns, facts.duration_ns, 0.01), "in which the profiler itself did not run and saw nothing.");
   }
   if (facts.late_ticks !== undefined) {
-    row("Late ticks", sdb.count(facts.late_ticks), share(facts.late_ticks, facts.ticks, 0.2), "of " + sdb.count(facts.ticks || 0) + " began more than half an interval late; time is weighed as it really passed.");
+    row("Late ticks", sdb.count(facts.late_ticks), share(facts.late_ticks, facts.ticks, 0.2), "of " + sdb.count(facts.ticks || 0) + " started more than half an interval late; time is weighted by what really passed.");
   }
   if (lost.queue_full !== undefined) row("Events dropped", sdb.count(lost.queue_full), share(lost.queue_full, 0, 0), "spans, tags or marks that came faster than they were written.");
   if (lost.ring !== undefined) row("Blocks not written", sdb.count(lost.ring), share(lost.ring, 0, 0), "because writing the file failed.");
   if (lost.threads !== undefined) row("Threads not seen", sdb.count(lost.threads), share(lost.threads, 0, 0), "because the table was full or they could not be read safely.");
   if (facts.states === "inferred") {
-    row("Thread states", "inferred", 1, "from the CPU clock: this Ruby does not tell who waits for the GVL. Waiting shows as blocked or running.");
+    row("Thread states", "inferred", 1, "from the CPU clock: this Ruby does not report who waits for the GVL. Waiting shows as blocked or running.");
   }
   if (cost.cpu_ns !== undefined) {
     row("Own cost", sdb.percent(cost.cpu_ns, facts.duration_ns) + " of a core", 0, "(" + sdb.time(cost.cpu_ns) + " of CPU, " + sdb.time(cost.gvl_ns || 0) + " of the GVL" + (cost.rss_bytes ? ", " + sdb.bytes(cost.rss_bytes) + " of memory" : "") + ").");
