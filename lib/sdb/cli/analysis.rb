@@ -130,7 +130,7 @@ module Sdb
       end
 
       def limit_option(parser, what, default)
-        parser.on("--limit N", "show at most N #{what} (default: #{default}; 0 for all)") { |v| @limit = whole(v, "--limit") }
+        parser.on("--limit N", "at most N #{what} (default: #{default}; 0 for all)") { |v| @limit = whole(v, "--limit") }
       end
 
       def whole(text, flag)

@@ -22,7 +22,7 @@ module Sdb
       private
 
       def own_options(parser)
-        parser.on("--limit N", "show at most N requests (default: #{LIMIT}; 0 for all)") { |v| @limit = whole(v, "--limit") }
+        parser.on("--limit N", "at most N requests (default: #{LIMIT}; 0 for all)") { |v| @limit = whole(v, "--limit") }
       end
 
       def run(arguments)

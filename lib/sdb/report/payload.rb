@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "json"
+require "stringio"
 require "zlib"
 
 module Sdb
@@ -21,8 +22,17 @@ module Sdb
         json = JSON.generate(document.merge(columns: columns.map { |name, values| [name, values.size] }))
         bytes = [json.bytesize].pack("V") << json.b
         columns.each_value { |values| bytes << values.pack("w*") }
-        [Zlib.gzip(bytes, level: 6)].pack("m0")
+        [gzip(bytes)].pack("m0")
       end
+
+      # Without a time in it: the same answer is the same page, whenever it is made.
+      def gzip(bytes)
+        writer = Zlib::GzipWriter.new(StringIO.new(String.new(encoding: Encoding::BINARY)), 6)
+        writer.mtime = 1
+        writer.write(bytes)
+        writer.finish.string
+      end
+      private_class_method :gzip
     end
   end
 end
