@@ -14,7 +14,7 @@ module Sdb
       private
 
       def own_options(parser)
-        limit_option(parser, "callers and callees", "a screenful on a terminal, else all")
+        limit_option(parser, "callers and callees", "a screenful; all when piped")
       end
 
       def run(arguments)

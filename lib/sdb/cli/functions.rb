@@ -25,7 +25,7 @@ module Sdb
       private
 
       def own_options(parser)
-        limit_option(parser, "functions", "a screenful on a terminal, else all")
+        limit_option(parser, "functions", "a screenful; all when piped")
       end
 
       def run(arguments)
