@@ -115,8 +115,8 @@ class TestRecorder < Minitest::Test
     end
     names = profile.functions.functions.map(&:name)
     assert_includes names, "TestRecorder#only_here"
-    total = profile.functions.functions.find { |f| f.name == "TestRecorder#only_here" }.total_ns
-    assert_in_delta 1, total / 1e9 / @took, 0.3 # of the method's own clock: a busy machine takes longer
+    total = profile.functions(metric: :cpu).functions.find { |f| f.name == "TestRecorder#only_here" }.total_ns
+    assert_in_delta 100, total / 1e6, 20 # CPU: what passes while others have the cores is not known
     assert_equal "running", Sdb.status[:state].sub("parked", "running")
   end
 
@@ -172,9 +172,7 @@ class TestRecorder < Minitest::Test
   private
 
   def only_here
-    began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
     burn(0.1)
-    @took = Process.clock_gettime(Process::CLOCK_MONOTONIC) - began
   end
 
   def lib = File.expand_path("../lib", __dir__)
