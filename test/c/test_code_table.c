@@ -126,7 +126,7 @@ the_more_is_new_the_sooner_it_goes(void)
     CHECK(sdb_code_age_limit_ns(&a, now) == SDB_CODE_AGE_MAX_MS * 1000000ull);
     for (uint64_t i = 1; i <= 1000; i++) {
         struct sdb_symbol s = symbol_at(i * 8);
-        CHECK(sdb_code_age_named(&a, &s));
+        CHECK_EQ(sdb_code_age_named(&a, &s), 0);
         now += SECOND / 1000; /* 1000 a second */
         sdb_code_age_limit_ns(&a, now);
     }
@@ -141,16 +141,17 @@ the_more_is_new_the_sooner_it_goes(void)
 }
 
 static void
-what_comes_back_is_not_new(void)
+what_comes_back_is_not_new_and_kept_longer_each_time(void)
 {
     static struct sdb_code_age a;
     uint64_t now = SECOND;
 
     sdb_code_age_limit_ns(&a, now);
     for (int round = 0; round < 500; round++) {
+        static const uint64_t kept[] = {0, 1 * SECOND, 4 * SECOND, 16 * SECOND, 64 * SECOND};
         for (uint64_t i = 1; i <= 20; i++) {
             struct sdb_symbol s = symbol_at(i * 8);
-            CHECK(sdb_code_age_named(&a, &s) == (round == 0));
+            CHECK_EQ(sdb_code_age_named(&a, &s), kept[round < 4 ? round : 4]);
         }
         now += SECOND / 100;
         sdb_code_age_limit_ns(&a, now);
@@ -165,6 +166,6 @@ main(void)
     RUN(what_was_let_go_needs_no_pin_and_gets_another_id);
     RUN(many_codes_are_found_and_none_of_those_that_went);
     RUN(the_more_is_new_the_sooner_it_goes);
-    RUN(what_comes_back_is_not_new);
+    RUN(what_comes_back_is_not_new_and_kept_longer_each_time);
     return t_done();
 }

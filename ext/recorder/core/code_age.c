@@ -7,7 +7,13 @@
 
 #include <string.h>
 
-enum { FADE_NS = 62500000, FADE_MILLI = 841 }; /* 0.841 ^ 4 = 0.5 */
+enum {
+    FADE_NS = 62500000,
+    FADE_MILLI = 841,
+    TIMES = 3,
+    MARKED = 4,
+    RETURNED_NS = 1000000000
+}; /* 0.841 ^ 4 = 0.5 */
 
 static uint64_t
 mix(uint64_t h, const void *bytes, size_t n)
@@ -17,7 +23,7 @@ mix(uint64_t h, const void *bytes, size_t n)
     return h;
 }
 
-bool
+uint64_t
 sdb_code_age_named(struct sdb_code_age *a, const struct sdb_symbol *symbol)
 {
     const uint64_t where[] = {symbol->iseq, symbol->method_entry, symbol->base};
@@ -25,11 +31,15 @@ sdb_code_age_named(struct sdb_code_age *a, const struct sdb_symbol *symbol)
     h = mix(h, symbol->name, symbol->name_bytes);
     h = mix(h, symbol->path, symbol->path_bytes);
     h ^= h >> 29;
-    uint32_t *place = &a->met[h % SDB_CODE_AGE_MET], mark = (uint32_t)(h >> 32) | 1;
-    if (*place == mark) return false;
+    uint32_t *place = &a->met[h % SDB_CODE_AGE_MET], mark = ((uint32_t)(h >> 32) & ~TIMES) | MARKED;
+    if ((*place & ~TIMES) == mark) {
+        uint32_t times = *place & TIMES;
+        if (times < TIMES) ++*place;
+        return (uint64_t)RETURNED_NS << 2 * times; /* 1, 4, 16, 64 s */
+    }
     *place = mark;
     a->fresh_milli += 1000;
-    return true;
+    return 0;
 }
 
 uint64_t

@@ -9,7 +9,6 @@
 #ifndef SDB_CODE_AGE_H
 #define SDB_CODE_AGE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 #include "core/symbol_area.h"
 
@@ -21,13 +20,15 @@ enum {
 };
 
 struct sdb_code_age {
-    uint32_t met[SDB_CODE_AGE_MET]; /* fingerprints of codes that had a name; 0 none */
-    uint64_t fresh_milli;           /* codes never met before, fading by half each second; 1/1000 */
-    uint64_t faded_ns;              /* up to when */
+    uint32_t met
+        [SDB_CODE_AGE_MET]; /* fingerprints of codes that had a name, and in the low bits how often they came back; 0 none */
+    uint64_t fresh_milli; /* codes never met before, fading by half each second; 1/1000 */
+    uint64_t faded_ns;    /* up to when */
 };
 
-/* A code got its name. False: it had one before, and was let go too early; that does not count. */
-bool sdb_code_age_named(struct sdb_code_age *a, const struct sdb_symbol *symbol);
+/* A code got its name. 0: for the first time; else for how long it shall count as having been in use, ns: it was let go and
+ * came back, and each time it does it is kept longer. */
+uint64_t sdb_code_age_named(struct sdb_code_age *a, const struct sdb_symbol *symbol);
 /* How long a code is kept now that no stack shows. now_ns: monotonic. */
 uint64_t sdb_code_age_limit_ns(struct sdb_code_age *a, uint64_t now_ns);
 

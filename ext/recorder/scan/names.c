@@ -10,7 +10,6 @@ enum {
     /* start before the table is full */
     RECYCLE_SLACK = 2048,
     AGE_EVERY_NS = 30000000,
-    RETURNED_NS = 1000000000,
 };
 
 /* Frames on a stack now are in use although nothing looked them up for a while. */
@@ -138,12 +137,8 @@ sdb_names_write(struct sdb_scanner *sc)
         }
         sdb_count(sc, SDB_C_CODES, 1);
         code->in_area = SDB_CODE_WRITTEN;
-        /* one that was let go and came back is kept as if it had been in use for a second */
-        code->born = sc->tick.number;
-        if (!sdb_code_age_named(&sc->names.age, &named->symbol))
-            code->born -= RETURNED_NS / sc->pacing.interval_ns < sc->tick.number
-                              ? RETURNED_NS / sc->pacing.interval_ns
-                              : sc->tick.number;
+        uint64_t used = sdb_code_age_named(&sc->names.age, &named->symbol) / sc->pacing.interval_ns;
+        code->born = used < sc->tick.number ? sc->tick.number - used : 0;
         code->stamp = sc->tick.number -
                       1; /* not protected by its name: recycle() stamps what is on a stack */
         if (sdb_symbol_area_append(sc->symbols, code->id, &named->symbol) == 0) continue;
