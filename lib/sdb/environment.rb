@@ -22,6 +22,13 @@ module Sdb
         { "RUBYLIB" => folders.join(File::PATH_SEPARATOR), "RUBYOPT" => OPTION }
       end
 
+      # A folder on the way to ours that others may not enter, or nil: their Rubies would not start with our variables.
+      #: () -> String?
+      def closed_to_others
+        parts = FOLDER.split("/")
+        parts.each_index.map { |n| parts[0..n].join("/") }.drop(1).find { |dir| File.stat(dir).mode.nobits?(0o001) }
+      end
+
       # Whether the variables of env have them already.
       #: (?Hash) -> bool
       def there?(env = ENV)

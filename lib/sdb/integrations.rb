@@ -33,8 +33,10 @@ module Sdb
       def arrange
         return if @opening
 
-        @closing = TracePoint.new(:end) { |event| closed(event.self) }
         @opening = TracePoint.new(:class) { |event| opened(event.self) }
+        @closing = TracePoint.new(:end) { |event| closed(event.self) } unless mjit?
+        @closing&.enable # YJIT forgets its code when this event is wanted for the first time: now it has none
+        @closing&.disable
         ALL.each_key { |name| (found = loaded(name)) && take(name, found) }
         @opening.enable
       end
@@ -60,13 +62,23 @@ module Sdb
 
       private
 
+      # Of Ruby 3.1 and 3.2: it switches itself off for ever when somebody wants to know of ends.
+      def mjit? = defined?(RubyVM::MJIT) && RubyVM::MJIT.respond_to?(:enabled?) && RubyVM::MJIT.enabled?
+
       # A class body begins, anywhere in the process: 0.2 us.
       def opened(mod)
         name = NAME.bind_call(mod)
+        try_open_ones unless @closing || @open.empty? || name.nil? # `class << self` is still inside
         return unless @waiting.key?(name)
 
-        @open << name
-        @closing.enable unless @closing.enabled?
+        @open |= [name]
+        @closing.enable if @closing && !@closing.enabled?
+      end
+
+      # Without ends: the next beginning of any class has to do.
+      def try_open_ones
+        @open.each { |name| (mod = loaded(name)) && take(name, mod) }
+        @open &= @waiting.keys
       end
 
       def closed(mod)

@@ -110,7 +110,7 @@ module Sdb
         symbols: { count: counters[:codes], recycled: counters[:codes_recycled] },
         cost: { cpu_ns: counters[:cpu_ns], gvl_ns: counters[:gvl_ns], rss_bytes: counters[:rss_bytes],
                 displaced_ticks: counters[:displaced_ticks] },
-        warnings: config.warnings + warnings_of(native, counters) }
+        warnings: config.warnings + surroundings + warnings_of(native, counters) }
     end
 
     # "3.4.5 +YJIT", "4.0.1 +ZJIT", as in the log.
@@ -124,7 +124,7 @@ module Sdb
 
     def begin_recording
       @attempted = true
-      config.warnings.each { |line| warn "sdb: #{line}" }
+      (config.warnings + surroundings).each { |line| warn "sdb: #{line}" }
       @reason = Native.recorder_missing || Native::Recorder.start(native_options)
       return require_relative("fork") if @reason.nil?
 
@@ -170,6 +170,12 @@ module Sdb
       return "this process was forked by a thread that Ruby does not know" if native[:silent]
 
       @reason || (@attempted ? nil : "not started")
+    end
+
+    # What of this Ruby keeps answers from being complete.
+    def surroundings
+      boxes = defined?(::Ruby::Box) && ::Ruby::Box.respond_to?(:enabled?) && ::Ruby::Box.enabled?
+      boxes ? ["RUBY_BOX=1: what frameworks in another box do may not become spans by itself"] : []
     end
 
     def lost_of(counters)

@@ -87,6 +87,20 @@ class TestC34C35Activation < Minitest::Test
     assert_equal ["1\n", "sdb: not recording: no C compiler (gcc)\n"], [out, err]
   end
 
+  def test_root_is_told_when_other_users_could_not_read_it
+    skip "only root starts programs of other users" unless Process.euid.zero?
+
+    _, err, status = shell("chmod 700 #{@gem_home.dump}; sdb env", with_sdb: false)
+    assert_equal ["sdb env: others may not enter #{@gem_home}: no Ruby of another user will start with these variables\n", 0], [err, status.exitstatus]
+  end
+
+  # The way of 0.1: where the gem can be seen it goes on working, and brings no other gem with it.
+  def test_sdb_auto_in_rubyopt_activates_sdb_alone
+    out = shell!("ruby -w -e 'p Sdb.auto?, Gem.loaded_specs.keys - %w[error_highlight did_you_mean syntax_suggest bundler]'",
+                 with_sdb: false, env: { "RUBYOPT" => "-rsdb/auto" })
+    assert_equal "true\n[\"sdb\"]\n", out
+  end
+
   def test_when_the_gem_is_gone_every_ruby_still_starts
     assert_equal "nil\n", shell!("rm -r '#{@gem_home}/gems'; ruby -w -e 'p defined?(Sdb)'")
   end

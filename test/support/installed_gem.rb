@@ -42,6 +42,7 @@ module InstalledGem
   def setup
     super
     @work = File.realpath(Dir.mktmpdir("sdb äöü "))
+    File.chmod(0o755, @work)
     @rings = File.join(@work, "rings")
     @gem_home = File.join(@work, "gems")
     InstalledGem.install(@gem_home)

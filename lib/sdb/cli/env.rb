@@ -32,6 +32,8 @@ module Sdb
 
         missing = Native.recorder_missing
         warn("this Ruby will not be recorded: #{missing}") if missing
+        closed = Environment.closed_to_others if Process.euid.zero? # who may start programs of others
+        warn("others may not enter #{closed}: no Ruby of another user will start with these variables") if closed
         additions = Environment.additions(keep: @form != :dockerfile)
         return json(additions) if json?
 
