@@ -1,8 +1,7 @@
 # frozen_string_literal: true
 
-# The two ways in which Ruby code forks begin the recorder's helper thread in the child. Asked for from outside the VM it
-# would run as a postponed job, inside whatever the app does (ext/recorder/scan/PROTOCOL.md, "Fork"). Loaded when a
-# recording starts, not before.
+# The two ways in which Ruby code forks begin the recorder's helper thread in the child, where there has to be one: before
+# Ruby 3.3 (ext/recorder/scan/PROTOCOL.md, "The guest thread"). Loaded when a recording starts, not before.
 unless defined?(Sdb::Fork)
   module Sdb
     module Fork

@@ -18,7 +18,6 @@
 #include "error.h"
 #include "sdb_atomic.h"
 #include "vm/gc.h"
-#include "vm/gc_events.h"
 #include "vm/gvl.h"
 #include "spans/allocations.h"
 #include "spans/spans.h"
@@ -42,21 +41,12 @@ version_at_least(int major, int minor)
     return a > major || (a == major && b >= minor);
 }
 
-#ifdef HAVE_RB_POSTPONED_JOB_PREREGISTER
+/* The job that the scanner asks for; runs inside whatever the app does. */
 static void
 symbolizer_job(void *unused)
 {
     (void)unused;
-    if (rec.running) sdb_symbolizer_start_in_job(rec.scanner.codes, &rec.threads, &rec.layout);
-}
-#endif
-
-void
-sdb_recorder_request_symbolizer(void)
-{
-#ifdef HAVE_RB_POSTPONED_JOB_PREREGISTER
-    rb_postponed_job_trigger(rec.symbolizer_job);
-#endif
+    if (rec.running) sdb_symbolizer_job(rec.scanner.codes, &rec.threads, &rec.layout);
 }
 
 static void
@@ -106,7 +96,7 @@ stop_at_vm_end(ruby_vm_t *unused)
     /* the end proc has run, unless it was skipped; no GVL work is possible here any more */
     if (!rec.running) return;
     sdb_gvl_enable(false);
-    sdb_gc_events_enable(false);
+    sdb_gc_enable_events(false);
     sdb_scanner_halt(&rec.scanner);
     sdb_scanner_end(&rec.scanner, false);
     rec.running = false;
@@ -119,9 +109,7 @@ hook_process_once(void)
     rec.hooked = true;
     rb_gc_register_address(&rec.main_thread);
     sdb_gc_install(&rec.threads);
-#ifdef HAVE_RB_POSTPONED_JOB_PREREGISTER
-    rec.symbolizer_job = rb_postponed_job_preregister(0, symbolizer_job, NULL);
-#endif
+    sdb_symbolizer_prepare(symbolizer_job);
     pthread_atfork(NULL, NULL, on_fork_child);
     rb_set_end_proc(stop_at_exit, Qnil);
     ruby_vm_at_exit(stop_at_vm_end);
@@ -178,9 +166,9 @@ sdb_recorder_start(const struct sdb_recorder_options *options, char reason[SDB_R
     snprintf(rec.last_path, sizeof rec.last_path, "%s", sc->file.path);
     sdb_gc_set_codes(sc->codes);
     sdb_gvl_install(&rec.threads, &rec.layout, sdb_allocations_turn);
-    if (sc->gc_events) sdb_gc_events_install(&rec.threads);
+    if (sc->gc_events) sdb_gc_time_events();
     sdb_gvl_enable(true);
-    sdb_gc_events_enable(true);
+    sdb_gc_enable_events(true);
     rec.running = true;
     rec.forked_silent = false;
     VALUE held = Qnil;
@@ -224,7 +212,7 @@ sdb_recorder_stop(VALUE *held)
     struct sdb_scanner *sc = &rec.scanner;
     rec.running = false;
     sdb_gvl_enable(false);
-    sdb_gc_events_enable(false);
+    sdb_gc_enable_events(false);
     for (int tries = 0; tries < STOP_TRIES && !sdb_hold(end_threads, Qnil, held); tries++) {}
     sdb_scanner_halt(sc); /* whatever kept coming: nothing of it runs when the tables go */
     sdb_hold(name_the_rest, Qnil, held);

@@ -6,7 +6,6 @@
 #define SDB_RECORDER_IMPL_H
 
 #include <ruby.h>
-#include <ruby/debug.h>
 #include "recorder/recorder.h"
 
 enum { SDB_RECORDER_TEXT_BYTES = 8192 };
@@ -29,9 +28,6 @@ struct sdb_recorder {
     /* shared */
     struct sdb_thread_table threads;
     struct sdb_scanner scanner;
-#ifdef HAVE_RB_POSTPONED_JOB_PREREGISTER
-    rb_postponed_job_handle_t symbolizer_job;
-#endif
 };
 
 /* All parts anew, in rec->scanner. 0 or SDB_ERR_NOMEM. Calls nothing of the VM but the marking hooks of gc.c. Runs on:
@@ -41,9 +37,5 @@ int sdb_recorder_make_parts(struct sdb_recorder *rec, uint64_t now_ns, bool fork
 void sdb_recorder_free_parts(struct sdb_recorder *rec);
 /* A recording of its own for the child, or silence. Runs on: the forking thread, in the child, before any Ruby code. */
 void sdb_recorder_forked(struct sdb_recorder *rec);
-/* A postponed job will start it on a Ruby thread. The last resort, for forks of C code and symbolizers that the app
- * killed; forks of Ruby code start theirs (sdb_recorder_after_fork). Nothing before 3.3, where a job queued from here can
- * meet a half-written slot (ruby bug 19991). Runs on: scanner. */
-void sdb_recorder_request_symbolizer(void);
 
 #endif

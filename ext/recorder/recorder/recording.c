@@ -7,7 +7,6 @@
 #include "scan/oom_beacon.h"
 #include "spans/spans.h"
 #include "vm/gc.h"
-#include "vm/gc_events.h"
 #include "vm/gvl.h"
 #include "vm/symbolizer.h"
 
@@ -52,7 +51,7 @@ sdb_recorder_make_parts(struct sdb_recorder *rec, uint64_t now_ns, bool forked)
         .drop_top = rec->drop_top,
     };
     config.host.during_gc = rb_during_gc;
-    config.host.request_symbolizer = sdb_recorder_request_symbolizer;
+    config.host.request_symbolizer = sdb_symbolizer_come;
     int err = sdb_scanner_init(sc, &config);
     if (err) {
         sdb_recorder_free_parts(rec);

@@ -38,7 +38,7 @@ struct sdb_host {
 
     /* Whether a GC runs now. */
     int (*during_gc)(void);
-    /* There has been no symbolizer for a second: one is wanted. */
+    /* Something was asked by way of the mailbox: sees that somebody takes it. */
     void (*request_symbolizer)(void);
 };
 

@@ -115,9 +115,8 @@ sdb_memory_log(struct sdb_scanner *sc)
     sc->memory.short_of = level > 0 || soon;
     if (level > sc->memory.level || (soon && !was_short)) {
         write_pre_oom(sc, percent);
-        sdb_mailbox_ask(
-            sc->mailbox,
-            SDB_ASK_WORK); /* name what is pending now, and read GC.stat for the next record */
+        sdb_scanner_ask(
+            sc, SDB_ASK_WORK); /* name what is pending now, and read GC.stat for the next record */
     }
     /* falling well below re-arms the level */
     sc->memory.level = level || percent + 5 >= levels[0]

@@ -138,7 +138,7 @@ park(struct sdb_scanner *sc)
 {
     if (sdb_code_table_young_count(sc->codes) || sc->asks.soon) {
         sc->asks.soon = false;
-        sdb_mailbox_ask(sc->mailbox, SDB_ASK_WORK);
+        sdb_scanner_ask(sc, SDB_ASK_WORK);
     }
     sdb_ring_writer_park(sc->writer);
     sdb_count(sc, SDB_C_PARKS, 1);
@@ -160,7 +160,7 @@ park(struct sdb_scanner *sc)
         bool unnamed = sdb_code_table_young_count(sc->codes) != 0;
         sc->tick.now_ns = sc->host.monotonic_ns();
         sdb_upkeep_parked(sc);
-        if (looks++ == 0) sdb_mailbox_ask(sc->mailbox, SDB_ASK_IDLE);
+        if (looks++ == 0) sdb_scanner_ask(sc, SDB_ASK_IDLE);
         patience = unnamed && looks < PARKED_LOOKS ? IDLE_ASK_NS : 0;
     }
     sdb_store_seq_cst(&sc->threads->parked, 0);
@@ -179,7 +179,7 @@ loop(struct sdb_scanner *sc)
             /* 3.1: nothing wakes us, so look less often; what then ran is known from the CPU clocks */
             sdb_ring_writer_park(sc->writer);
             sdb_set_counter(sc, SDB_C_PARKED, 1);
-            if (!idle_asked) sdb_mailbox_ask(sc->mailbox, SDB_ASK_IDLE | SDB_ASK_WORK);
+            if (!idle_asked) sdb_scanner_ask(sc, SDB_ASK_IDLE | SDB_ASK_WORK);
             idle_asked = true;
             deadline = sc->pacing.deadline_ns = sc->host.monotonic_ns() + slow_tick_ns(sc);
         } else if (!sc->exact) {

@@ -98,8 +98,6 @@ struct sdb_asks {
     uint64_t asked_ns;
     /* a thread began or ended, or a second passed: it has something to do */
     bool soon;
-    /* there was none a second ago; when there still is none, one is requested */
-    bool nobody;
 };
 
 /* scanner_life.c */
@@ -174,6 +172,14 @@ struct sdb_scanner {
     pthread_t thread;
     bool started;
 };
+
+/* Asks the symbolizer for what (enum sdb_ask). Runs on: scanner. */
+static inline void
+sdb_scanner_ask(struct sdb_scanner *sc, uint64_t what)
+{
+    sdb_mailbox_ask(sc->mailbox, what);
+    sc->host.request_symbolizer();
+}
 
 static inline void
 sdb_count(struct sdb_scanner *sc, enum sdb_counter counter, uint64_t n)

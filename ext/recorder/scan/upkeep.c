@@ -25,7 +25,7 @@ ask_symbolizer(struct sdb_scanner *sc)
     if (young < ASK_AT_YOUNG && sc->tick.now_ns - sc->asks.asked_ns < ASK_EVERY_NS) return;
     sc->asks.asked_ns = sc->tick.now_ns;
     sc->asks.soon = false;
-    sdb_mailbox_ask(sc->mailbox, SDB_ASK_WORK);
+    sdb_scanner_ask(sc, SDB_ASK_WORK);
 }
 
 static void
@@ -34,8 +34,8 @@ write_gc_periods(struct sdb_scanner *sc)
     struct sdb_gc_period p;
     while (sdb_gc_periods_take(sc->periods, &p)) {
         uint64_t begin = p.begin_ns > sc->start_ns ? p.begin_ns - sc->start_ns : 0;
-        const uint64_t fields[] = {
-            p.serial, p.flags, begin, p.ns, p.count, p.heap_live_slots, p.malloc_increase_bytes};
+        /* serial, phase (not told apart), begin, duration, and no heap figures: nothing here may ask the VM */
+        const uint64_t fields[] = {p.serial, 0, begin, p.ns, 0, 0, 0};
         uint8_t bytes[10 * sizeof fields / sizeof *fields], *end = bytes;
         for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
             end = sdb_varint_put(end, fields[i]);
@@ -126,9 +126,6 @@ sdb_upkeep_second(struct sdb_scanner *sc)
     sc->second_ns = sc->tick.now_ns;
     sdb_upkeep_state(sc);
     sdb_names_drop_invalid(sc);
-    bool gone = sdb_mailbox_nobody(sc->mailbox);
-    if (gone && sc->asks.nobody) sc->host.request_symbolizer();
-    sc->asks.nobody = gone;
     sc->states->second(sc);
     struct sdb_pacing_use use = {.cpu_ns = sc->cpu_ns,
                                  .displaced = sc->counters[SDB_C_DISPLACED_TICKS],

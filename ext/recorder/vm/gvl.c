@@ -207,6 +207,79 @@ install_hooks(void)
 
 #else /* Ruby 3.1 */
 
+enum {
+    ENDED_BESIDE = 16,
+    GOING_TO_SLEEP_NS =
+        10000, /* what a thread may use after it gave up the GVL, on its way to sleep */
+};
+
+/* The CPU clocks of the other threads when the last one ended; guarded by the GVL. */
+static struct {
+    uint64_t ns;
+    uint32_t count;
+    bool whole;
+    struct {
+        uint64_t serial, cpu_ns;
+    } at[ENDED_BESIDE];
+} last_end;
+
+static uint64_t
+cpu_of(const struct sdb_slot *slot)
+{
+    uint64_t tid = sdb_load_relaxed(&slot->tid);
+    return tid ? sdb_clock_ns(sdb_thread_cpu_clock((uint32_t)tid)) : 0;
+}
+
+/* The next of the app's threads that are alive, from *index on. */
+static const struct sdb_slot *
+next_live(uint32_t *index)
+{
+    uint64_t slots = sdb_load_acquire(&gvl.table->live.segments_used) * SDB_SEGMENT_SLOTS;
+    while (*index < slots) {
+        const struct sdb_slot *slot = sdb_thread_slot(gvl.table, (*index)++);
+        if (sdb_load_acquire(&slot->life) == SDB_SLOT_LIVE &&
+            !(sdb_load_relaxed(&slot->flags) & SDB_THREAD_OWN))
+            return slot;
+    }
+    return NULL;
+}
+
+static void
+note_end(const struct sdb_slot *ended, uint64_t now)
+{
+    last_end.ns = now;
+    last_end.count = 0;
+    last_end.whole = sdb_load_relaxed(&gvl.table->live_count) <= ENDED_BESIDE;
+    uint32_t index = 0;
+    for (const struct sdb_slot *slot; last_end.whole && (slot = next_live(&index));) {
+        if (slot == ended || last_end.count == ENDED_BESIDE) continue;
+        last_end.at[last_end.count].serial = sdb_load_relaxed(&slot->serial);
+        last_end.at[last_end.count++].cpu_ns = cpu_of(slot);
+    }
+}
+
+static bool
+ran_since_end(const struct sdb_slot *slot)
+{
+    for (uint32_t i = 0; i < last_end.count; i++) {
+        if (last_end.at[i].serial == sdb_load_relaxed(&slot->serial))
+            return cpu_of(slot) > last_end.at[i].cpu_ns + GOING_TO_SLEEP_NS;
+    }
+    return sdb_load_relaxed(&slot->birth_ns) > last_end.ns;
+}
+
+bool
+sdb_gvl_ran_since(uint64_t ended_ns)
+{
+    /* of a thread that was killed the scanner finds the end, later */
+    if (!last_end.whole || last_end.ns != ended_ns) return false;
+    uint32_t index = 0;
+    for (const struct sdb_slot *slot; (slot = next_live(&index));) {
+        if (ran_since_end(slot)) return true;
+    }
+    return false;
+}
+
 /* Runs on: the thread itself, GVL. END does not come for kill, raise and Thread.exit: those are found by their
  * cleared stack (visit.c). */
 static void
@@ -216,9 +289,10 @@ on_thread_end(rb_event_flag_t event, VALUE data, VALUE self, ID id, VALUE klass)
     if (!sdb_load_acquire(&gvl.enabled)) return;
     struct sdb_slot *slot = sdb_gvl_current_slot_unchecked();
     own_slot = NULL;
-    if (slot)
-        sdb_thread_ended(gvl.table, slot, sdb_monotonic_ns(),
-                         sdb_clock_ns(CLOCK_THREAD_CPUTIME_ID));
+    if (!slot) return;
+    uint64_t now = sdb_monotonic_ns();
+    if (!(sdb_load_relaxed(&slot->flags) & SDB_THREAD_OWN)) note_end(slot, now);
+    sdb_thread_ended(gvl.table, slot, now, sdb_clock_ns(CLOCK_THREAD_CPUTIME_ID));
 }
 
 static void
@@ -228,6 +302,15 @@ install_hooks(void)
     rb_add_event_hook(on_thread_end, RUBY_EVENT_THREAD_END, Qnil);
 }
 
+#endif
+
+#ifdef HAVE_RB_INTERNAL_THREAD_ADD_EVENT_HOOK
+bool
+sdb_gvl_ran_since(uint64_t ended_ns)
+{
+    (void)ended_ns; /* the events tell */
+    return false;
+}
 #endif
 
 /* RubyVM::DEFAULT_PARAMS[key]: VM stack sizes in bytes (vm.c:vm_default_params). 0 when there is none. */
@@ -331,6 +414,20 @@ sdb_gvl_current_slot_unchecked(void)
         if (valid_slot(slot, thread)) return own_slot = slot;
     }
     return NULL;
+#endif
+}
+
+void
+sdb_gvl_adopt_own(VALUE thread)
+{
+#ifdef HAVE_RB_INTERNAL_THREAD_SPECIFIC_GET
+    if (!sdb_load_acquire(&gvl.enabled)) return;
+    struct sdb_slot *slot = register_thread(thread, SDB_THREAD_OWN, SDB_GVL_WAIT, 0);
+    if (!slot) return;
+    sdb_add_relaxed(&gvl.table->live_count, (uint64_t)-1); /* counts the app's threads */
+    rb_internal_thread_specific_set(thread, gvl.key, slot);
+#else
+    (void)thread; /* its begin registers it, then it calls set_own */
 #endif
 }
 

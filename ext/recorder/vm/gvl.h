@@ -36,7 +36,13 @@ struct sdb_slot *sdb_gvl_current_slot_unchecked(void);
 uint64_t sdb_gvl_current_ec(const struct sdb_slot *slot);
 /* Whether states come from events (3.2+). */
 bool sdb_gvl_exact(void);
+/* 3.1, where no event tells: whether some thread of the app ran after the one that ended at ended_ns, by the CPU clocks
+ * as they were then. False also when that is not known. Runs on: any Ruby thread, GVL. */
+bool sdb_gvl_ran_since(uint64_t ended_ns);
 /* Marks the calling thread as sdb's own. Runs on: the symbolizer. */
 void sdb_gvl_set_own(void);
+/* The same for a thread that was made a moment ago and has not run yet, where the VM allows it (3.3+). Runs on: any Ruby
+ * thread, GVL. */
+void sdb_gvl_adopt_own(VALUE thread);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * symbolizer.h - the one Ruby thread that names what the scanner met. Parked without the GVL; takes it in
- * small turns, only for codes and threads never seen before.
+ * symbolizer.h - names what the scanner met, with the GVL, in small turns, only codes and threads never seen before: in a
+ * postponed job or, where there is more to do, on a Ruby thread that soon leaves; before Ruby 3.3 on one that stays.
  *
- * Files: symbolizer.c the life of the thread; symbolizer_work.c what it does in a turn.
+ * Files: symbolizer.c when the thread comes and goes; symbolizer_wait.c how it waits; symbolizer_idle.c when the program
+ * stands still; symbolizer_work.c what it does in a turn.
  */
 #ifndef SDB_SYMBOLIZER_H
 #define SDB_SYMBOLIZER_H
@@ -15,13 +16,17 @@
 #include "vm/layout.h"
 #include "scan/thread_table.h"
 
-/* Starts the thread when there is none. Runs on: any Ruby thread, GVL. */
+/* From now on what is asked is done; before 3.3 starts the thread when there is none. Runs on: any Ruby thread, GVL. */
 void sdb_symbolizer_start(struct sdb_code_table *codes, struct sdb_thread_table *threads,
                           const struct sdb_layout *layout);
-/* The same inside a postponed job, which swallows what is raised in it: gives the VM no occasion to. Runs on: any Ruby
- * thread, GVL. */
-void sdb_symbolizer_start_in_job(struct sdb_code_table *codes, struct sdb_thread_table *threads,
-                                 const struct sdb_layout *layout);
+/* What a postponed job does, which swallows what is raised in it: gives the VM no occasion to. Runs on: any Ruby thread,
+ * GVL. */
+void sdb_symbolizer_job(struct sdb_code_table *codes, struct sdb_thread_table *threads,
+                        const struct sdb_layout *layout);
+/* run(NULL) shall be that job, from 3.3 on. Once. Runs on: any Ruby thread, GVL. */
+void sdb_symbolizer_prepare(void (*run)(void *));
+/* Something was asked by way of the mailbox: sees that somebody takes it. Runs on: any. */
+void sdb_symbolizer_come(void);
 /* Asks it to end and waits until it did. Runs on: any Ruby thread, GVL (given up meanwhile). */
 void sdb_symbolizer_stop(void);
 /* Names everything pending, on the calling thread, after the symbolizer ended. Runs on: any Ruby thread, GVL. */

@@ -15,6 +15,7 @@
 #include "vm/protect.h"
 #include "vm/symbolizer.h"
 #include "vm/symbols.h"
+#include "vm/thread_name.h"
 #include "vm/utf8.h"
 
 enum {
@@ -32,7 +33,9 @@ static struct {
     /* guarded by the GVL */
     struct sdb_young current; /* being named, for sdb_protect */
     struct sdb_named *made;
-    uint64_t ready_ns; /* own thread: since when it wants the GVL */
+    uint64_t ready_ns;         /* since when the GVL is wanted */
+    uint64_t named;            /* codes so far */
+    bool in_job, needs_thread; /* the second: met in a job what only a thread can name */
 } work;
 
 static VALUE
@@ -58,6 +61,11 @@ name_one(void)
             *work.made = (struct sdb_named){.symbol = nameless, .memory_bytes = sizeof *work.made};
     }
     if (!work.made) return false;
+    if (work.in_job && sdb_utf8_deferred()) {
+        free(work.made);
+        work.needs_thread = true;
+        return false;
+    }
     VALUE iseq = 0, ment = 0;
     if (work.made->symbol.kind != SDB_CODE_INVALID) {
         iseq = (VALUE)work.current.iseq;
@@ -70,16 +78,27 @@ name_one(void)
     }
     sdb_add_relaxed(&sdb_symbolizer_mailbox()->memory_bytes, work.made->memory_bytes);
     sdb_code_table_young_named(work.codes, work.made);
+    work.named++;
     return true;
 }
 
 static void
 name_thread(struct sdb_slot *slot)
 {
-    VALUE thread = (VALUE)sdb_load_relaxed(&slot->thread_value);
-    VALUE name = rb_funcall(thread, rb_intern("name"), 0);
+    VALUE thread = (VALUE)sdb_load_relaxed(&slot->thread_value), name = sdb_thread_name(thread);
+    if (name == Qundef) {
+        if (work.in_job) {
+            work.needs_thread = true;
+            return;
+        }
+        name = rb_funcall(thread, rb_intern("name"), 0);
+    }
     if (!RB_TYPE_P(name, T_STRING)) return;
     name = sdb_utf8(name);
+    if (work.in_job && sdb_utf8_deferred()) {
+        work.needs_thread = true;
+        return;
+    }
     sdb_thread_set_name(work.threads, slot, RSTRING_PTR(name), (size_t)RSTRING_LEN(name));
     RB_GC_GUARD(name);
 }
@@ -145,9 +164,15 @@ sdb_symbolizer_work_on(struct sdb_code_table *codes, struct sdb_thread_table *th
 }
 
 void
-sdb_symbolizer_work_due(void)
+sdb_symbolizer_work_due(uint64_t since_ns)
 {
-    work.ready_ns = sdb_monotonic_ns();
+    work.ready_ns = since_ns;
+}
+
+uint64_t
+sdb_symbolizer_named(void)
+{
+    return work.named;
 }
 
 /* How long a turn may be. Beside a thread that computes, turns are a time slice (100 ms) apart: 0.2 ms each
@@ -160,10 +185,10 @@ turn_ns(uint64_t now)
     return part < BATCH_MAX_NS ? part : BATCH_MAX_NS;
 }
 
-bool
-sdb_symbolizer_work_turn(void)
+static bool
+turn(uint64_t begin, uint64_t budget)
 {
-    uint64_t begin = sdb_monotonic_ns(), now = begin, budget = turn_ns(begin);
+    uint64_t now = begin;
     bool more = true;
     while (more && now - begin < budget) {
         more = name_one();
@@ -176,11 +201,30 @@ sdb_symbolizer_work_turn(void)
     return more;
 }
 
+bool
+sdb_symbolizer_work_turn(void)
+{
+    uint64_t begin = sdb_monotonic_ns();
+    return turn(begin, turn_ns(begin));
+}
+
+bool
+sdb_symbolizer_work_turn_in_job(void)
+{
+    work.in_job = true;
+    work.needs_thread = false;
+    sdb_utf8_defer(true);
+    bool more = turn(sdb_monotonic_ns(), BATCH_NS);
+    sdb_utf8_defer(false);
+    work.in_job = false;
+    return more || work.needs_thread;
+}
+
 void
 sdb_symbolizer_run_here_for(struct sdb_code_table *codes, struct sdb_thread_table *threads,
                             const struct sdb_layout *layout)
 {
     sdb_symbolizer_work_on(codes, threads, layout);
-    sdb_symbolizer_work_due();
+    sdb_symbolizer_work_due(sdb_monotonic_ns());
     while (sdb_symbolizer_work_turn()) {}
 }

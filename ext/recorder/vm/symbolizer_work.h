@@ -13,10 +13,14 @@
 /* Whose codes and threads are named from now on. Runs on: any Ruby thread, GVL. */
 void sdb_symbolizer_work_on(struct sdb_code_table *codes, struct sdb_thread_table *threads,
                             const struct sdb_layout *layout);
-/* From now on the GVL is wanted: the longer it takes to get it, the longer the turn. Runs on: the thread of the next
- * turn, with or without the GVL. */
-void sdb_symbolizer_work_due(void);
+/* Since since_ns the GVL is wanted: the longer it took to get it, the longer the turn. Runs on: any Ruby thread, GVL. */
+void sdb_symbolizer_work_due(uint64_t since_ns);
 /* One turn. True: there is more to do. Runs on: symbolizer, or the caller of _run_here_for; GVL. */
 bool sdb_symbolizer_work_turn(void);
+/* The same, never longer than 0.2 ms, and checks no interrupts. Runs on: any Ruby thread, GVL. */
+bool sdb_symbolizer_work_turn_in_job(void);
+
+/* Codes named so far. Runs on: any Ruby thread, GVL. */
+uint64_t sdb_symbolizer_named(void);
 
 #endif

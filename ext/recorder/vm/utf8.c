@@ -39,6 +39,24 @@ scrubbed(VALUE broken)
     return text;
 }
 
+/* guarded by the GVL */
+static bool defers, deferred;
+
+void
+sdb_utf8_defer(bool on)
+{
+    defers = on;
+    deferred = false;
+}
+
+bool
+sdb_utf8_deferred(void)
+{
+    bool was = deferred;
+    deferred = false;
+    return was;
+}
+
 VALUE
 sdb_utf8(VALUE string)
 {
@@ -50,6 +68,7 @@ sdb_utf8(VALUE string)
 
     VALUE text = string;
     if (from == rb_ascii8bit_encoding() || from == rb_usascii_encoding()) text = as_utf8(string);
+    else if (from != utf8 && defers) deferred = true;
     else if (from != utf8)
         text = rb_str_conv_enc_opts(string, from, utf8, ECONV_INVALID_REPLACE | ECONV_UNDEF_REPLACE,
                                     Qnil);

@@ -57,7 +57,9 @@ module Sdb
 
       # Root first, as everywhere.
       def frames(thread, names)
-        shown = names.compact.map { |row| row ? Profile::Frame.new(**row) : UNNAMED }
+        shown = names.compact.map do |name, path, line|
+          name ? Profile::Frame.new(name: name, path: path, line: line) : UNNAMED
+        end
         missing = thread.frame_total - thread.frames.size
         return shown.reverse unless missing.positive?
 
