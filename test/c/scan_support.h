@@ -9,6 +9,7 @@
 #include "core/safe_read.h"
 #include "ring_support.h"
 #include "scan/scanner.h"
+#include "scan/flush.h"
 #include "scan/upkeep.h"
 #include "walk.h"
 
@@ -197,7 +198,7 @@ static inline struct sdb_scanner *
 fake_begin(bool exact)
 {
     fake_init(exact);
-    NEED(sdb_upkeep_open_file(&fake.scanner) == 0);
+    NEED(sdb_flush_open_file(&fake.scanner) == 0);
     return &fake.scanner;
 }
 

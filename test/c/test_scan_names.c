@@ -76,7 +76,7 @@ static void
 end(void)
 {
     free_evicted();
-    sdb_upkeep_flush(&fake.scanner);
+    sdb_flush(&fake.scanner);
     while (name_one(NULL)) {}
     sdb_code_table_each_named(fake.scanner.codes, free_named, NULL);
 }
@@ -99,7 +99,7 @@ static bool
 area_has(const char *name)
 {
     struct walk_file file;
-    sdb_upkeep_flush(&fake.scanner);
+    sdb_flush(&fake.scanner);
     NEED(walk_open(&file, fake.scanner.file.path));
     symbols = 0;
     found = false;

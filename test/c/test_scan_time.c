@@ -79,7 +79,7 @@ static void
 the_oldest_byte_is_on_the_file_after_four_ms(void)
 {
     begin();
-    sdb_upkeep_flush(&fake.scanner);
+    sdb_flush(&fake.scanner);
     unsigned before = blocks_on_file();
     fake_enter(&t, SDB_BLOCKED);
     fake_tick();
@@ -93,7 +93,7 @@ static void
 who_asks_for_it_gets_it_at_the_next_tick(void)
 {
     begin();
-    sdb_upkeep_flush(&fake.scanner);
+    sdb_flush(&fake.scanner);
     unsigned before = blocks_on_file();
     fake_enter(&t, SDB_BLOCKED);
     fake.scanner.dump_asked = 1;
@@ -107,7 +107,7 @@ static void
 what_is_not_yet_on_the_file_can_be_found_in_memory(void)
 {
     begin();
-    sdb_upkeep_flush(&fake.scanner);
+    sdb_flush(&fake.scanner);
     fake_enter(&t, SDB_BLOCKED);
     fake_tick();
     const struct sdb_live_table *live = &fake.threads.live;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include "error.h"
 #include "sdb_atomic.h"
+#include "scan/flush.h"
 #include "scan/open_work.h"
 #include "scan/states.h"
 #include "scan/upkeep.h"
@@ -144,7 +145,7 @@ park(struct sdb_scanner *sc)
     sdb_count(sc, SDB_C_PARKS, 1);
     sdb_set_counter(sc, SDB_C_PARKED, 1);
     sc->tick.now_ns = sc->host.monotonic_ns();
-    sdb_upkeep_flush(sc); /* nothing is written until somebody runs */
+    sdb_flush(sc); /* nothing is written until somebody runs */
 
     /* seq_cst store before the look at the bits; a hook sets its bit before it looks at `parked` */
     sdb_store_seq_cst(&sc->threads->parked, 1);
@@ -199,7 +200,7 @@ sdb_scanner_run(struct sdb_scanner *sc)
     loop(sc);
     sc->tick.last = true;
     sdb_scanner_tick(sc, sc->host.monotonic_ns());
-    sdb_upkeep_flush(sc);
+    sdb_flush(sc);
     sc->cpu_ns = sc->host.own_cpu_ns();
 }
 

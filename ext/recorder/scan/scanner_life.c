@@ -16,6 +16,7 @@
 #include "core/safe_read.h"
 #include "error.h"
 #include "sdb_atomic.h"
+#include "scan/flush.h"
 #include "scan/upkeep.h"
 
 enum { STACK_BYTES = 256 * 1024 };
@@ -63,7 +64,7 @@ scanner_main(void *argument)
     prctl(PR_SET_NAME, "sdb scanner", 0, 0, 0);
     prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
     sdb_own_files_begin();
-    if (!sc->file_due_ns) sc->life.file_err = sdb_upkeep_open_file(sc);
+    if (!sc->file_due_ns) sc->life.file_err = sdb_flush_open_file(sc);
     arrive(sc, SDB_AT_OPEN);
     if (sc->life.file_err) return NULL;
     await_leave(sc, SDB_MAY_RUN);

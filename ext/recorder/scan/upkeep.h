@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * upkeep.h - what the scanner does besides visiting threads: flushes, the once-a-second figures, waking the symbolizer,
- * and the end of the file. Names: names.h; memory: memory_log.h.
+ * upkeep.h - what the scanner does besides visiting threads: the once-a-second figures, waking the symbolizer,
+ * when to flush, and the end of the file. Names: names.h; memory: memory_log.h; the file: flush.h.
  *
  * Runs on: scanner thread, no GVL, unless said
  */
@@ -10,16 +10,9 @@
 
 #include "scan/state.h"
 
-/* Creates the ring and attaches it. 0 or a negative error, and the errno is in sc->file.last_errno. Runs on: any thread
- * that may block. */
-int sdb_upkeep_open_file(struct sdb_scanner *sc);
 /* End of each tick. */
 void sdb_upkeep_tick(struct sdb_scanner *sc);
-/* Writes all that is collected to the file. */
-void sdb_upkeep_flush(struct sdb_scanner *sc);
-/* The state page: figures, and whether it is parked. */
-void sdb_upkeep_state(struct sdb_scanner *sc);
-/* That, counters and clocks into the log, the governor. */
+/* Figures, counters and clocks into the log, the governor. */
 void sdb_upkeep_second(struct sdb_scanner *sc);
 /* Names that came since it parked, and that it is parked. */
 void sdb_upkeep_parked(struct sdb_scanner *sc);
