@@ -22,13 +22,26 @@ module Sdb
     def self.load_library(name)
       path = File.join(FOLDER, "sdb_#{name}.#{RbConfig::CONFIG["DLEXT"]}")
       require(File.exist?(path) ? path : "sdb/sdb_#{name}")
-      Sdb.singleton_class.prepend(SpanMethods) if name == "recorder" # in front of the stand-ins of span.rb
+      put_before_stand_ins if name == "recorder"
       nil
     rescue LoadError => e
       stub = File.join(FOLDER, "sdb_#{name}.stub")
       File.exist?(stub) ? File.read(stub).strip : "sdb_#{name} is not built (#{e.message}); run `rake compile` or reinstall the gem"
     end
     private_class_method :load_library
+
+    # Those of span.rb.
+    def self.put_before_stand_ins
+      SpanMethods.filter = Sdb.tag_filter
+      Sdb.singleton_class.prepend(SpanMethods)
+    end
+    private_class_method :put_before_stand_ins
+
+    # For Sdb.filter. Loads nothing: the filter is taken along when the recorder is.
+    #: (untyped) -> void
+    def self.filter_tags(filter)
+      SpanMethods.filter = filter if const_defined?(:SpanMethods, false)
+    end
   end
   private_constant :Native
 end

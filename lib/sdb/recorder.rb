@@ -143,7 +143,7 @@ module Sdb
 
     def identity_text
       pairs = { "ruby" => self.class.ruby_text, "gem" => VERSION, "service" => config.service,
-                "app_root" => Config.working_dir }
+                "app_root" => Config.working_dir, "argv" => ("0" if ENV["SDB_ARGV"] == "0") }
       config.tags.each { |k, v| pairs["tag.#{k}"] = v }
       config.warnings.each_with_index { |line, n| pairs["warning.#{n}"] = line }
       pairs.compact.map { |k, v| "#{utf8(k)}=#{utf8(v).delete("\0")}\0".b }.join

@@ -4,6 +4,8 @@ module Sdb
   # Spans, tags and marks: what a thread works for. These are the stand-ins that just run the block; when the recorder
   # is loaded it puts its own in front (ext/recorder/glue/span_api.c). They follow fibers, not threads, cost about
   # a microsecond while recording, and nothing of a finished span is kept in the process.
+  @tag_filter = nil
+
   class << self
     # Runs the block as one piece of work with a begin, an end and its own times.
     #
@@ -26,6 +28,23 @@ module Sdb
     #: () -> Hash[Symbol, untyped]
     def tags = NO_TAGS
 
+    # Decides what of the tags of spans and tag blocks gets into the log. The block is given a Hash and returns the Hash to
+    # record; nil takes the filter away. If the block raises, nothing of these tags is recorded. In Rails there is one from
+    # the start: values whose names are in `config.filter_parameters` become "[FILTERED]".
+    #
+    #   Sdb.filter { |tags| tags.except(:path) }
+    #
+    # It is called by each span and tag that has tags: make it quick. Tags of the process (SDB_TAGS) do not come by.
+    #: () ?{ (Hash[untyped, untyped]) -> Hash[untyped, untyped] } -> nil
+    def filter(&block)
+      @tag_filter = block && FilteredTags.new(block)
+      Native.filter_tags(@tag_filter)
+      nil
+    end
+
+    # What filter was given; nil: none.
+    attr_reader :tag_filter
+
     # Notes a moment of the whole process, as a deploy.
     #: (String) -> nil
     def mark(_text) = nil
@@ -43,5 +62,21 @@ module Sdb
   end
 
   NO_TAGS = {}.freeze
-  private_constant :NO_TAGS
+
+  # A filter of the app's that may fail: its fault must not become the app's, and what it has not let through is not recorded.
+  class FilteredTags
+    def initialize(filter)
+      @filter = filter
+      @told = false
+    end
+
+    def call(tags)
+      @filter.call(tags)
+    rescue StandardError => e
+      warn "sdb: the filter of tags raised #{e.class}: #{e.message}; these tags are left out" unless @told
+      @told = true
+      NO_TAGS
+    end
+  end
+  private_constant :NO_TAGS, :FilteredTags
 end

@@ -35,6 +35,16 @@ class TestRails < Minitest::Test
     assert_empty found.select(&:open)
   end
 
+  def test_what_rails_keeps_out_of_its_log_is_not_in_this_one
+    pid = shop
+    get!(@port, "/tagged/not-yours-9?more=nor-this")
+    stop(pid)
+    span = spans.find { |found| found.name == "ProductsController#tagged" }
+    assert_equal({ "token" => "[FILTERED]", "customer" => "7", "path" => "/tagged/:id" }, span.tags)
+    bytes = ring_files.map { |path| File.binread(path) }.join
+    %w[not-yours-9 nor-this].each { |secret| refute_includes bytes, secret }
+  end
+
   def test_the_id_in_the_log_of_rails_is_the_one_that_sdb_finds
     pid = shop
     id = get!(@port, "/id").body

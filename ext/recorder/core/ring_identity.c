@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include "core/argv_secrets.h"
 #include "core/clock.h"
 #include "core/string_table.h"
 #include "crc32c.h"
@@ -120,12 +121,15 @@ add_text(uint8_t *text, uint32_t *bytes, const char *s, size_t n)
     return true;
 }
 
+/* The command line without its secrets. */
 static void
 add_argv(uint8_t *text, uint32_t *bytes)
 {
-    char cmdline[CMDLINE_MAX_BYTES], entry[CMDLINE_MAX_BYTES + 16];
+    static const char hidden[] = "[FILTERED]";
+    char cmdline[CMDLINE_MAX_BYTES], entry[CMDLINE_MAX_BYTES + 16 + sizeof hidden];
     size_t n = slurp("/proc/self/cmdline", cmdline, sizeof cmdline);
     size_t at = 0;
+    bool value = false;
 
     for (unsigned i = 0; at < n; i++) {
         size_t length = strnlen(cmdline + at, n - at);
@@ -133,8 +137,13 @@ add_argv(uint8_t *text, uint32_t *bytes)
 
         if (at + length == sizeof cmdline) /* more than there is room for: the last one is cut */
             length = length > 8 ? sdb_text_put(cmdline + at, cmdline + at, length, length - 1) : 0;
-        memcpy(entry + prefix, cmdline + at, length);
-        if (!add_text(text, bytes, entry, (size_t)prefix + length)) return;
+        size_t shown = sdb_argv_shown(cmdline + at, length, &value), end = (size_t)prefix + shown;
+        memcpy(entry + prefix, cmdline + at, shown);
+        if (shown < length) {
+            memcpy(entry + end, hidden, sizeof hidden - 1);
+            end += sizeof hidden - 1;
+        }
+        if (!add_text(text, bytes, entry, end)) return;
         at += length + 1;
     }
 }
@@ -155,17 +164,20 @@ identity_crc(const uint8_t *pages, uint32_t text_bytes)
 void
 sdb_identity_fill(struct sdb_identity *id, uint8_t *pages, const struct sdb_ring_config *config)
 {
+    static const char no_argv[] = "argv=0"; /* what SDB_ARGV=0 puts there */
     uint8_t *text = pages + sizeof *id;
     uint32_t text_bytes = 0;
+    bool argv = true;
 
     memset(pages, 0, SDB_IDENTITY_BYTES);
     for (size_t at = 0; at < config->text_bytes;) {
         size_t n = strnlen(config->text + at, config->text_bytes - at);
 
         if (n > 0) add_text(text, &text_bytes, config->text + at, n);
+        if (n == sizeof no_argv - 1 && !memcmp(config->text + at, no_argv, n)) argv = false;
         at += n + 1;
     }
-    add_argv(text, &text_bytes);
+    if (argv) add_argv(text, &text_bytes);
 
     id->magic = SDB_MAGIC;
     id->endian_tag = SDB_ENDIAN_TAG;

@@ -13,8 +13,10 @@
 #include "spans/spans.h"
 #include "vm/utf8.h"
 
-static ID id_kind, id_id;
+static ID id_kind, id_id, id_call;
 static VALUE span_class;
+static VALUE
+    tag_filter; /* nil: none. Takes a Hash of tags and returns the one to record; see Sdb.filter */
 static rb_ractor_local_key_t main_ractor; /* not NULL there */
 
 /* Elsewhere the functions do what the stand-ins do: each other Ractor has a GVL of its own, and spans are guarded by
@@ -98,12 +100,41 @@ take_argument(VALUE key, VALUE value, VALUE data)
     return ST_CONTINUE;
 }
 
+/* What of the arguments the filter lets through. A span's own keywords are none of its business. */
+static VALUE
+filtered(VALUE hash, const struct tag_arguments *a)
+{
+    VALUE tags = rb_hash_dup(hash), own = rb_hash_new();
+    if (a->span) {
+        ID names[] = {id_kind, id_id};
+        for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
+            VALUE value = rb_hash_lookup2(hash, ID2SYM(names[i]), Qundef);
+            if (value == Qundef) continue;
+            rb_hash_aset(own, ID2SYM(names[i]), value);
+            rb_hash_delete(tags, ID2SYM(names[i]));
+        }
+    }
+    if (RHASH_SIZE(tags)) tags = rb_funcall(tag_filter, id_call, 1, tags);
+    return RB_TYPE_P(tags, T_HASH) ? rb_funcall(own, rb_intern("update"), 1, tags) : own;
+}
+
 static void
 take_arguments(VALUE hash, struct tag_arguments *a, bool span, struct sdb_tag_text *encoded)
 {
     *a = (struct tag_arguments){Qnil, Qnil, Qundef, Qundef, span, encoded};
     if (encoded) sdb_tag_text_clear(encoded);
-    if (!NIL_P(hash)) rb_hash_foreach(hash, take_argument, (VALUE)a);
+    if (NIL_P(hash)) return;
+    if (!NIL_P(tag_filter)) hash = filtered(hash, a);
+    rb_hash_foreach(hash, take_argument, (VALUE)a);
+    RB_GC_GUARD(hash);
+}
+
+/* filter = callable or nil */
+static VALUE
+api_set_filter(VALUE self, VALUE callable)
+{
+    (void)self;
+    return tag_filter = callable;
 }
 
 /* ---- blocks ---- */
@@ -386,6 +417,9 @@ Init_sdb_span_api(VALUE native)
     static const struct rb_ractor_local_storage_type not_freed = {NULL, NULL};
     id_kind = rb_intern("kind");
     id_id = rb_intern("id");
+    id_call = rb_intern("call");
+    tag_filter = Qnil;
+    rb_gc_register_address(&tag_filter);
     main_ractor = rb_ractor_local_storage_ptr_newkey(&not_freed);
     rb_ractor_local_storage_ptr_set(main_ractor, &main_ractor);
     VALUE methods = rb_define_module_under(native, "SpanMethods");
@@ -397,6 +431,8 @@ Init_sdb_span_api(VALUE native)
     rb_define_method(methods, "current_span", api_current_span, 0);
     rb_define_method(methods, "begin_span", api_begin_span, 6);
     RB_EXT_RACTOR_SAFE(false);
+
+    rb_define_singleton_method(methods, "filter=", api_set_filter, 1);
 
     rb_gc_register_mark_object(span_class = rb_define_class_under(native, "Span", rb_cObject));
     rb_undef_alloc_func(span_class);

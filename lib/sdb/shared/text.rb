@@ -90,6 +90,8 @@ module Sdb
 
     #: (Array[String]) -> String
     def command(argv)
+      return "ruby" if argv.empty? # left out, with SDB_ARGV=0
+
       command, *arguments = argv
       words = [command, arguments.find { |argument| argument == "-e" || !argument.start_with?("-") }].compact
       clean(words.map { |word| word.start_with?("/") ? File.basename(word) : word }.join(" "))

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# A small Rails app that knows nothing of sdb but the line in its bundle. SHOP_ROOT: where its app/ is (the reloading
+# A small Rails app that knows nothing of sdb but the line in its bundle and one tag. SHOP_ROOT: where its app/ is (the reloading
 # test edits a copy). SHOP_OTEL: OpenTelemetry with its own Rack middleware's job done by hand.
 require "bundler/setup"
 require "logger"
@@ -33,6 +33,7 @@ module Shop
     config.secret_key_base = "for tests only"
     config.hosts.clear
     config.logger = ActiveSupport::TaggedLogging.new(ActiveSupport::Logger.new(ENV["SHOP_LOG"] || File::NULL))
+    config.filter_parameters += [:token]
     config.log_tags = [:request_id]
     config.active_job.queue_adapter = :async
     config.cache_store = :memory_store
@@ -50,6 +51,7 @@ module Shop
       get "later", to: "products#later"
       get "fail", to: "products#fail"
       get "id", to: "products#request_id"
+      get "tagged/:token", to: "products#tagged"
     end
   end
 end

@@ -25,7 +25,7 @@ module Sdb
       private
 
       def begin_span(env)
-        tags = { path: env["PATH_INFO"] }
+        tags = { path: Names.path(env) }
         header = env["HTTP_TRACEPARENT"]
         if header && (parent = TRACEPARENT.match(header.b))
           trace = parent[1]

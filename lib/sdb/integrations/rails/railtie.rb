@@ -23,6 +23,16 @@ module Sdb
         app.middleware.use(Sdb::Rails::Trace) if Sdb.auto? && defined?(::OpenTelemetry::Trace)
       end
 
+      # What Rails keeps out of its own log stays out of this one.
+      initializer "sdb.filter", after: :load_config_initializers do |app|
+        names = app.config.filter_parameters
+        next if !Sdb.auto? || Sdb.tag_filter || names.empty?
+
+        require "active_support/parameter_filter"
+        filter = ActiveSupport::ParameterFilter.new(names)
+        Sdb.filter { |tags| filter.filter(tags) }
+      end
+
       initializer "sdb.spans", after: :load_config_initializers do |app|
         next unless Sdb.auto?
 

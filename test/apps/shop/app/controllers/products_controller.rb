@@ -19,6 +19,11 @@ class ProductsController < ActionController::Base
     raise KeyError, "on purpose"
   end
 
+  def tagged
+    Sdb.tag(token: params[:token], customer: 7) if defined?(Sdb)
+    render plain: "tagged"
+  end
+
   def request_id
     render plain: request.request_id
   end
