@@ -194,6 +194,13 @@ class TestProfileFilters < Minitest::Test
     assert_equal %w[2025-11-30T00:00:00.010000Z 2025-11-30T01:00:00.020000Z], p.spans.spans.map(&:start)
   end
 
+  def test_what_has_a_number_in_c_has_its_name_from_there
+    native = Sdb.const_get(:Native)::Profile
+    assert_equal native::STATES, Sdb::Profile::STATES
+    assert_equal native::METRICS, Sdb::Profile::METRICS.map(&:to_s)
+    assert_equal [native::MARK_FOCUS, native::MARK_HIDE], [Sdb::Profile.const_get(:Selection)::FOCUS, Sdb::Profile.const_get(:Selection)::HIDE]
+  end
+
   def test_documents_are_frozen_and_give_their_json
     answer = profile(&STORY).functions
     assert_predicate answer, :frozen?

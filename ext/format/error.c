@@ -34,6 +34,8 @@ sdb_error_text(int err)
         return "not supported by this platform or Ruby";
     case SDB_ERR_THREAD:
         return "a native thread could not be started";
+    case SDB_ERR_STOPPED:
+        return "stopped";
     }
     return "unknown error";
 }

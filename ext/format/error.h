@@ -22,6 +22,7 @@ enum sdb_err {
     SDB_ERR_AGAIN = -10,       /* moved while being read: try again */
     SDB_ERR_UNSUPPORTED = -11, /* this platform or Ruby cannot do it */
     SDB_ERR_THREAD = -12,      /* a native thread could not be started */
+    SDB_ERR_STOPPED = -13,     /* whoever asked wants no answer any more */
 };
 
 /* Words for people, without a full stop: "no room on the disk". Never NULL. */

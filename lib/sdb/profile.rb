@@ -31,7 +31,6 @@ module Sdb
 
     METRICS = %i[wall cpu gvl_wait blocked gc].freeze
     STATES = %w[running gvl_wait blocked gc unknown].freeze
-    GAPS = { 0 => "lost", 1 => "late", 2 => "fork", 3 => "write", 4 => "paused" }.freeze
 
     require_relative "profile/data"
     require_relative "profile/warnings"
@@ -98,50 +97,48 @@ module Sdb
 
     #: () -> Array[Gap]
     def gaps
-      data.native.gaps.map do |ring, at, ns, reason|
-        Gap.new(ring: ring, start_ns: data.ring_time(ring, at), duration_ns: ns, reason: GAPS.fetch(reason, "late"))
+      data.native.gaps.map do |row|
+        Gap.new(ring: row[:ring], start_ns: data.ring_time(row[:ring], row[:at]), duration_ns: row[:ns], reason: row[:reason])
       end
     end
 
     #: () -> Array[GcRun]
     def gc_runs
-      data.native.gcs.map do |ring, thread, flags, at, ns, count, live, malloc|
-        phases = { 1 => "major", 2 => "mark", 4 => "sweep", 8 => "compact" }.select { |bit, _| flags.anybits?(bit) }.values
-        GcRun.new(ring: ring, thread: thread, phase: phases.join(" "), start_ns: data.ring_time(ring, at), duration_ns: ns,
-                  count: count, heap_live: live, malloc_increase: malloc)
+      data.native.gcs.map do |row|
+        GcRun.new(**row.slice(:ring, :thread, :phase, :count, :heap_live, :malloc_increase),
+                  start_ns: data.ring_time(row[:ring], row[:at]), duration_ns: row[:ns])
       end
     end
 
     #: () -> Array[Memory]
     def memory
-      data.native.memory.map do |ring, at, rss, cgroup, limit|
-        Memory.new(ring: ring, at_ns: data.ring_time(ring, at), rss_bytes: rss, cgroup_bytes: cgroup, limit_bytes: limit)
+      data.native.memory.map do |row|
+        Memory.new(ring: row[:ring], at_ns: data.ring_time(row[:ring], row[:at]), rss_bytes: row[:rss], cgroup_bytes: row[:cgroup],
+                   limit_bytes: row[:limit])
       end
     end
 
     #: () -> Array[Mark]
     def marks
-      data.native.marks.filter_map do |ring, at, text, level, _|
-        Mark.new(ring: ring, at_ns: data.ring_time(ring, at), text: data.text(text)) if level.zero?
+      data.native.marks.reject { |row| row[:level] }.map do |row|
+        Mark.new(ring: row[:ring], at_ns: data.ring_time(row[:ring], row[:at]), text: data.text(row[:text]))
       end
     end
 
     # Warnings that memory ran short: percent of the limit, and figures by name.
     #: () -> Array[PreOom]
     def pre_ooms
-      data.native.marks.filter_map do |ring, at, _, level, values|
-        next if level.zero?
-
-        PreOom.new(ring: ring, at_ns: data.ring_time(ring, at), percent: level,
-                   values: values.transform_keys { |key| data.text(key) })
+      data.native.marks.select { |row| row[:level] }.map do |row|
+        PreOom.new(ring: row[:ring], at_ns: data.ring_time(row[:ring], row[:at]), percent: row[:level],
+                   values: row[:numbers].transform_keys { |key| data.text(key) })
       end
     end
 
     # The recorder's own counters over time, about one a second: cumulative values by name.
     #: () -> Array[CounterSample]
     def counter_samples
-      data.native.counters.map do |ring, at, values|
-        CounterSample.new(ring: ring, at_ns: data.ring_time(ring, at), values: values)
+      data.native.counters.map do |row|
+        CounterSample.new(ring: row[:ring], at_ns: data.ring_time(row[:ring], row[:at]), values: row[:values])
       end
     end
 

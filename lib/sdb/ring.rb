@@ -21,8 +21,6 @@ module Sdb
     end
 
     LOST = %i[torn torn_top gc unresolved queue_full ring gap_ns].freeze
-    STATES = { 1 => :creating, 2 => :live, 3 => :closed }.freeze
-    FLAGS = { states_exact: 1, yjit: 2 }.freeze
 
     class << self
       # Raises FormatError when the file is none of ours, Errno::* when it cannot be read.
@@ -150,8 +148,8 @@ module Sdb
       @pid = identity[:pid]
       @ppid = identity[:ppid]
       @text = split_text(identity[:text]).freeze
-      @flags = FLAGS.select { |_, bit| identity[:flags].anybits?(bit) }.keys.freeze
-      @written_state = STATES[identity[:state]]
+      @flags = identity[:flags].freeze
+      @written_state = identity[:state]
       @interval_ns = identity[:interval_ns]
       @start_realtime_ns = identity[:start_realtime_ns]
       @start_monotonic_ns = identity[:start_monotonic_ns]
@@ -174,7 +172,7 @@ module Sdb
       @counters = (@page ? @page[:counters] : {}).freeze
       text = @page && @page[:reason].dup.force_encoding(Encoding::UTF_8).scrub
       @reason = text unless text.nil? || text.empty?
-      @written_state = :closed if @page && STATES[@page[:state]] == :closed
+      @written_state = :closed if @page && @page[:state] == :closed
     end
 
     def decide_state

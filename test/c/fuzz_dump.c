@@ -29,15 +29,15 @@ read_file(const uint8_t *bytes, size_t n)
 static void
 name_frames(const uint8_t *data, size_t n)
 {
-    struct sdb_code codes[64];
+    struct sdb_reader_code codes[64];
     struct sdb_frame_names names;
     struct sdb_symbols symbols = {.codes = codes};
-    const struct sdb_code *code;
+    const struct sdb_reader_code *code;
     struct sdb_dump_frame frame;
     uint32_t line;
     if (n < sizeof frame) return;
     for (size_t i = 0; symbols.code_count < 64 && i + 8 <= n - sizeof frame; i += 8) {
-        codes[symbols.code_count++] = (struct sdb_code){.code = data[i] + 1u,
+        codes[symbols.code_count++] = (struct sdb_reader_code){.code = data[i] + 1u,
                                                         .kind = data[i + 1] % 5u,
                                                         .base = data[i + 2] * 64u,
                                                         .instruction_count = data[i + 3],

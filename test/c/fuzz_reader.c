@@ -128,10 +128,10 @@ questions_ask(const struct sdb_profile *p)
             if (self != sums.total_ns) abort();
             free(sums.functions);
         }
-        struct sdb_times *times;
+        struct sdb_line_times *lines;
         size_t count;
-        if (sdb_sum_lines(p, s, SDB_CPU, p->funcs[p->funcs_count - 1].path, &times, &count) == 0)
-            free(times);
+        if (sdb_sum_lines(p, s, SDB_CPU, p->funcs[p->funcs_count - 1].path, &lines, &count) == 0)
+            free(lines);
         struct sdb_tree_node *nodes;
         if (sdb_sum_tree(p, s, SDB_WALL, true, &nodes, &count) == 0) free(nodes);
         struct sdb_edges edges;
@@ -152,6 +152,7 @@ questions_ask(const struct sdb_profile *p)
             struct sdb_blame *rows;
             size_t rows_count;
             if (sdb_blame_find(p, intervals, count, &rows, &rows_count) == 0) free(rows);
+            if (sdb_blame_each(p, intervals, count, &rows) == 0) free(rows);
             free(intervals);
         }
         free(spans);

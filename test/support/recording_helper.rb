@@ -43,9 +43,8 @@ module RecordingHelper
   # { name => name of its parent or nil }
   def parents(profile)
     native = profile.send(:data).native
-    rows = native.spans_find(nil, nil, nil, [], false, 0, -1.0, 0, nil, nil).map { |number| native.span_row(number) }
-    names = rows.to_h { |row| [row[3], row[8]] }
-    rows.to_h { |row| [row[8], row[2] && names.fetch(native.span_row(row[2])[3])] }
+    rows = native.spans_find({ tags: [], min_ns: 0, from: 0 }).map { |number| native.span_row(number) }
+    rows.to_h { |row| [row[:name], row[:parent] && native.span_name(row[:parent])] }
   end
 
   # CPU time of this thread, however busy the machine is.

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "glue/glue.h"
+#include "glue/init.h"
 #include "log/frame_names.h"
 
 struct naming { /* with rb_ensure: Ruby may raise while the Arrays grow */
@@ -23,6 +24,16 @@ text_of(struct sdb_bytes text)
 }
 
 static VALUE
+frame_row(const struct sdb_reader_code *code, uint32_t line)
+{
+    VALUE row = rb_hash_new();
+    rb_sdb_put(row, "name", text_of(code->name));
+    rb_sdb_put(row, "path", text_of(code->path));
+    rb_sdb_put(row, "line", UINT2NUM(line));
+    return row;
+}
+
+static VALUE
 name_all(VALUE arg)
 {
     struct naming *naming = (struct naming *)arg;
@@ -30,13 +41,12 @@ name_all(VALUE arg)
     VALUE rows = rb_ary_new_capa((long)n);
     for (size_t i = 0; i < n; i++) {
         struct sdb_dump_frame frame;
-        const struct sdb_code *code = NULL;
+        const struct sdb_reader_code *code = NULL;
         uint32_t line;
         memcpy(&frame, RSTRING_PTR(naming->bytes) + i * sizeof(frame), sizeof(frame));
         switch (sdb_frame_names_find(&naming->names, &frame, &code, &line)) {
         case SDB_FRAME_NAMED:
-            rb_ary_push(rows, rb_ary_new_from_args(3, text_of(code->name), text_of(code->path),
-                                                   UINT2NUM(line)));
+            rb_ary_push(rows, frame_row(code, line));
             break;
         case SDB_FRAME_UNNAMED:
             rb_ary_push(rows, Qfalse);
@@ -58,7 +68,7 @@ free_all(VALUE arg)
     return Qnil;
 }
 
-/* log.name_frames(bytes): bytes is struct sdb_dump_frame[]. For each [name, path, line], false when it has no name
+/* log.name_frames(bytes): bytes is struct sdb_dump_frame[]. For each {name:, path:, line:}, false when it has no name
  * yet, nil when it is no frame that a backtrace shows. */
 static VALUE
 log_name_frames(VALUE self, VALUE bytes)
@@ -78,9 +88,7 @@ log_name_frames(VALUE self, VALUE bytes)
 }
 
 void
-rb_sdb_init_dump_frames(VALUE native)
+rb_sdb_init_dump_frames(VALUE log)
 {
-    VALUE log = rb_path2class("Sdb::Native::Log");
-    (void)native;
     rb_define_method(log, "name_frames", log_name_frames, 1);
 }

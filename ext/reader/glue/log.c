@@ -5,10 +5,12 @@
  * Runs on: any Ruby thread, GVL
  */
 #include <errno.h>
+#include <string.h>
 #include <ruby/encoding.h>
 
 #include "error.h"
 #include "glue/glue.h"
+#include "glue/init.h"
 
 struct log {
     struct sdb_ring_reader reader;
@@ -99,10 +101,35 @@ log_refresh(VALUE self)
     return self;
 }
 
-static void
-put(VALUE hash, const char *key, VALUE value)
+static VALUE
+name_of(const char *name)
 {
-    rb_hash_aset(hash, ID2SYM(rb_intern(key)), value);
+    return ID2SYM(rb_intern2(name, (long)strlen(name)));
+}
+
+/* :creating, :live, :closed, nil of a number that means none of them */
+static VALUE
+state_name(uint32_t state)
+{
+    switch (state) {
+    case SDB_RING_CREATING:
+        return name_of("creating");
+    case SDB_RING_LIVE:
+        return name_of("live");
+    case SDB_RING_CLOSED:
+        return name_of("closed");
+    default:
+        return Qnil;
+    }
+}
+
+static VALUE
+flag_names(uint32_t flags)
+{
+    VALUE names = rb_ary_new();
+    if (flags & SDB_FLAG_STATES_EXACT) rb_ary_push(names, name_of("states_exact"));
+    if (flags & SDB_FLAG_YJIT) rb_ary_push(names, name_of("yjit"));
+    return names;
 }
 
 /* {pid:, ..., text: "key=value\0..." binary} */
@@ -112,26 +139,26 @@ log_identity(VALUE self)
     const struct sdb_ring_reader *r = reader_of(self);
     const struct sdb_identity *id = &r->identity;
     VALUE hash = rb_hash_new();
-    put(hash, "major", UINT2NUM(id->major));
-    put(hash, "minor", UINT2NUM(id->minor));
-    put(hash, "state", UINT2NUM(id->state));
-    put(hash, "file_bytes", ULL2NUM(id->file_bytes));
-    put(hash, "area_bytes", ULL2NUM(id->area_bytes));
-    put(hash, "chunk_bytes", ULL2NUM(id->chunk_bytes));
-    put(hash, "chunk_count", ULL2NUM(id->chunk_count));
-    put(hash, "start_monotonic_ns", ULL2NUM(id->start_monotonic_ns));
-    put(hash, "start_realtime_ns", ULL2NUM(id->start_realtime_ns));
-    put(hash, "process_start_ticks", ULL2NUM(id->process_start_ticks));
-    put(hash, "interval_ns", ULL2NUM(id->interval_ns));
-    put(hash, "pid", UINT2NUM(id->pid));
-    put(hash, "ppid", UINT2NUM(id->ppid));
-    put(hash, "pid_namespace", ULL2NUM(id->pid_namespace));
-    put(hash, "flags", UINT2NUM(id->flags));
-    put(hash, "boot_id", rb_str_new((const char *)id->boot_id, sizeof(id->boot_id)));
-    put(hash, "text", rb_str_new(r->text, (long)r->text_bytes));
-    put(hash, "truncated", r->truncated ? Qtrue : Qfalse);
-    put(hash, "dump", r->source.off != 0 ? Qtrue : Qfalse);
-    put(hash, "killed_monotonic_ns", ULL2NUM(r->source.killed_monotonic_ns));
+    rb_sdb_put(hash, "major", UINT2NUM(id->major));
+    rb_sdb_put(hash, "minor", UINT2NUM(id->minor));
+    rb_sdb_put(hash, "state", state_name(id->state));
+    rb_sdb_put(hash, "file_bytes", ULL2NUM(id->file_bytes));
+    rb_sdb_put(hash, "area_bytes", ULL2NUM(id->area_bytes));
+    rb_sdb_put(hash, "chunk_bytes", ULL2NUM(id->chunk_bytes));
+    rb_sdb_put(hash, "chunk_count", ULL2NUM(id->chunk_count));
+    rb_sdb_put(hash, "start_monotonic_ns", ULL2NUM(id->start_monotonic_ns));
+    rb_sdb_put(hash, "start_realtime_ns", ULL2NUM(id->start_realtime_ns));
+    rb_sdb_put(hash, "process_start_ticks", ULL2NUM(id->process_start_ticks));
+    rb_sdb_put(hash, "interval_ns", ULL2NUM(id->interval_ns));
+    rb_sdb_put(hash, "pid", UINT2NUM(id->pid));
+    rb_sdb_put(hash, "ppid", UINT2NUM(id->ppid));
+    rb_sdb_put(hash, "pid_namespace", ULL2NUM(id->pid_namespace));
+    rb_sdb_put(hash, "flags", flag_names(id->flags));
+    rb_sdb_put(hash, "boot_id", rb_str_new((const char *)id->boot_id, sizeof(id->boot_id)));
+    rb_sdb_put(hash, "text", rb_str_new(r->text, (long)r->text_bytes));
+    rb_sdb_put(hash, "truncated", r->truncated ? Qtrue : Qfalse);
+    rb_sdb_put(hash, "dump", r->source.off != 0 ? Qtrue : Qfalse);
+    rb_sdb_put(hash, "killed_monotonic_ns", ULL2NUM(r->source.killed_monotonic_ns));
     return hash;
 }
 
@@ -145,15 +172,15 @@ log_state_page(VALUE self)
     VALUE hash = rb_hash_new(), counters = rb_hash_new();
 #define PUT_COUNTER(NAME, name)                                                                    \
     if (SDB_C_##NAME < page->counter_count)                                                        \
-        put(counters, #name, ULL2NUM(page->counters[SDB_C_##NAME]));
+        rb_sdb_put(counters, #name, ULL2NUM(page->counters[SDB_C_##NAME]));
     SDB_COUNTERS(PUT_COUNTER)
 #undef PUT_COUNTER
-    put(hash, "seq", ULL2NUM(page->seq));
-    put(hash, "state", UINT2NUM(page->state));
-    put(hash, "at_ns", ULL2NUM(page->at_ns));
-    put(hash, "realtime_ns", ULL2NUM(page->realtime_ns));
-    put(hash, "reason", rb_str_new(page->text, page->reason_bytes));
-    put(hash, "counters", counters);
+    rb_sdb_put(hash, "seq", ULL2NUM(page->seq));
+    rb_sdb_put(hash, "state", state_name(page->state));
+    rb_sdb_put(hash, "at_ns", ULL2NUM(page->at_ns));
+    rb_sdb_put(hash, "realtime_ns", ULL2NUM(page->realtime_ns));
+    rb_sdb_put(hash, "reason", rb_str_new(page->text, page->reason_bytes));
+    rb_sdb_put(hash, "counters", counters);
     return hash;
 }
 
@@ -176,7 +203,7 @@ log_chunks(VALUE self)
     return rows;
 }
 
-void
+VALUE
 rb_sdb_init_log(VALUE native)
 {
     VALUE log = rb_define_class_under(native, "Log", rb_cObject);
@@ -188,4 +215,5 @@ rb_sdb_init_log(VALUE native)
     rb_define_method(log, "state_page", log_state_page, 0);
     rb_define_method(log, "alive?", log_alive_p, 0);
     rb_define_method(log, "chunks", log_chunks, 0);
+    return log;
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * span_rows.c - finding spans, their intervals, and who held the GVL meanwhile.
+ * span_rows.c - finding spans, what they hold, and their intervals.
  *
  * Runs on: any Ruby thread, GVL
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "error.h"
 #include "glue/glue.h"
-#include "profile/blame.h"
+#include "glue/init.h"
 #include "profile/spans.h"
 
 static uint32_t
@@ -25,75 +26,97 @@ numbers_array(uint32_t *numbers, size_t n)
     return rb_funcall(packed, rb_intern("unpack"), 1, rb_str_new_cstr("L*"));
 }
 
-/* Names of spans: [[string number, name], ...] */
+/* Names of spans: {string number => name} */
 static VALUE
 span_names(VALUE self)
 {
     const struct sdb_profile *p = rb_sdb_profile_get(self);
-    VALUE seen = rb_str_new(NULL, (long)p->strings_count), rows = rb_ary_new();
+    VALUE seen = rb_str_new(NULL, (long)p->strings_count), rows = rb_hash_new();
     memset(RSTRING_PTR(seen), 0, p->strings_count);
     for (size_t i = 0; i < p->spans_count; i++) {
         uint32_t name = p->spans[i].name;
         if (RSTRING_PTR(seen)[name]) continue;
         RSTRING_PTR(seen)[name] = 1;
-        rb_ary_push(rows, rb_assoc_new(UINT2NUM(name), rb_sdb_text(p, name)));
+        rb_hash_aset(rows, UINT2NUM(name), rb_sdb_text(p, name));
     }
     return rows;
 }
 
-/* spans_find(names or nil, request, trace, tags [[k, v]], roots, min_ns, percentile, from, to, threads) -> numbers.
- * names: Array of string numbers. */
+/* Bytes, one per string: 1 for the numbers in the Array. */
 static VALUE
-spans_find(int argc, VALUE *argv, VALUE self)
+marked_strings(const struct sdb_profile *p, VALUE numbers)
+{
+    VALUE marks = rb_str_new(NULL, (long)p->strings_count);
+    memset(RSTRING_PTR(marks), 0, p->strings_count);
+    for (long i = 0; i < RARRAY_LEN(numbers); i++) {
+        size_t number = NUM2SIZET(rb_ary_entry(numbers, i));
+        if (number < p->strings_count) RSTRING_PTR(marks)[number] = 1;
+    }
+    return marks;
+}
+
+/* spans_find({names:, request:, trace:, tags:, roots:, min_ns:, percentile:, from:, to:, threads:}) -> numbers.
+ * names: Array of string numbers, nil any; tags: {key => value}; percentile nil: all. */
+static VALUE
+spans_find(VALUE self, VALUE query)
 {
     const struct sdb_profile *p = rb_sdb_profile_get(self);
-    rb_check_arity(argc, 10, 10);
+    Check_Type(query, T_HASH);
+    VALUE names = rb_sdb_get(query, "names"), request = rb_sdb_get(query, "request"),
+          trace = rb_sdb_get(query, "trace"), pairs = rb_sdb_get(query, "tags"),
+          percentile = rb_sdb_get(query, "percentile"), to = rb_sdb_get(query, "to"),
+          threads = rb_sdb_get(query, "threads"), marks = Qnil, tags_buffer = Qnil;
     struct sdb_span_query q = {
-        .by_request = !NIL_P(argv[1]),
-        .by_trace = !NIL_P(argv[2]),
-        .request = NIL_P(argv[1]) ? 0 : string_number(p, argv[1]),
-        .trace = NIL_P(argv[2]) ? 0 : string_number(p, argv[2]),
-        .roots = RTEST(argv[4]),
-        .min_ns = NUM2ULL(argv[5]),
-        .percentile = NUM2DBL(argv[6]),
-        .from = NUM2ULL(argv[7]),
-        .to = NIL_P(argv[8]) ? SDB_NO_TIME : NUM2ULL(argv[8]),
+        .by_request = !NIL_P(request),
+        .by_trace = !NIL_P(trace),
+        .request = NIL_P(request) ? 0 : string_number(p, request),
+        .trace = NIL_P(trace) ? 0 : string_number(p, trace),
+        .roots = RTEST(rb_sdb_get(query, "roots")),
+        .min_ns = NUM2ULL(rb_sdb_get(query, "min_ns")),
+        .percentile = NIL_P(percentile) ? -1.0 : NUM2DBL(percentile),
+        .from = NUM2ULL(rb_sdb_get(query, "from")),
+        .to = NIL_P(to) ? SDB_NO_TIME : NUM2ULL(to),
     };
-    VALUE names = Qnil, tags_buffer = Qnil;
-    if (!NIL_P(argv[0])) {
-        names = rb_str_new(NULL, (long)p->strings_count);
-        memset(RSTRING_PTR(names), 0, p->strings_count);
-        for (long i = 0; i < RARRAY_LEN(argv[0]); i++) {
-            size_t number = NUM2SIZET(rb_ary_entry(argv[0], i));
-            if (number < p->strings_count) RSTRING_PTR(names)[number] = 1;
-        }
-        q.names = (const uint8_t *)RSTRING_PTR(names);
+    if (!NIL_P(names)) {
+        marks = marked_strings(p, names);
+        q.names = (const uint8_t *)RSTRING_PTR(marks);
     }
-    Check_Type(argv[3], T_ARRAY);
-    q.tag_count = (size_t)RARRAY_LEN(argv[3]);
+    Check_Type(pairs, T_ARRAY);
+    q.tag_count = (size_t)RARRAY_LEN(pairs);
     struct sdb_tag *tags = ALLOCV_N(struct sdb_tag, tags_buffer, q.tag_count + 1);
     for (size_t i = 0; i < q.tag_count; i++) {
-        VALUE pair = rb_ary_entry(argv[3], (long)i);
+        VALUE pair = rb_ary_entry(pairs, (long)i);
         tags[i] = (struct sdb_tag){string_number(p, rb_ary_entry(pair, 0)),
                                    string_number(p, rb_ary_entry(pair, 1))};
     }
     q.tags = tags;
-    if (!NIL_P(argv[9])) {
-        Check_Type(argv[9], T_STRING);
-        if ((size_t)RSTRING_LEN(argv[9]) < p->threads_count)
+    if (!NIL_P(threads)) {
+        Check_Type(threads, T_STRING);
+        if ((size_t)RSTRING_LEN(threads) < p->threads_count)
             rb_raise(rb_eArgError, "threads: too short");
-        q.threads = (const uint8_t *)RSTRING_PTR(argv[9]);
+        q.threads = (const uint8_t *)RSTRING_PTR(threads);
     }
     uint32_t *found;
     size_t count;
     rb_sdb_check(sdb_spans_find(p, &q, &found, &count), "spans");
     ALLOCV_END(tags_buffer);
-    RB_GC_GUARD(names);
+    RB_GC_GUARD(marks);
+    RB_GC_GUARD(threads);
     return numbers_array(found, count);
 }
 
-/* [ring, thread, parent, id, flags, begin, end, kind, name, request, trace, status, cpu, running, wait, blocked, gc,
- *  allocations, {tags}] */
+static VALUE
+span_tags(const struct sdb_profile *p, const struct sdb_span *s)
+{
+    VALUE tags = rb_hash_new();
+    for (uint32_t k = 0; k < s->tags_n; k++) {
+        const struct sdb_pair *pair = &p->pairs[s->tags_off + k];
+        rb_hash_aset(tags, rb_sdb_text(p, pair->key), rb_sdb_text(p, pair->value));
+    }
+    return tags;
+}
+
+/* {ring:, thread:, ..., tags: {}} */
 static VALUE
 span_row(VALUE self, VALUE number)
 {
@@ -101,31 +124,61 @@ span_row(VALUE self, VALUE number)
     size_t i = NUM2SIZET(number);
     if (i >= p->spans_count) rb_raise(rb_eArgError, "no such span");
     const struct sdb_span *s = &p->spans[i];
-    VALUE tags = rb_hash_new();
-    for (uint32_t k = 0; k < s->tags_n; k++) {
-        const struct sdb_pair *pair = &p->pairs[s->tags_off + k];
-        rb_hash_aset(tags, rb_sdb_text(p, pair->key), rb_sdb_text(p, pair->value));
-    }
-    return rb_ary_new_from_args(
-        19, UINT2NUM(s->ring), rb_sdb_number(s->thread), rb_sdb_number(s->parent), ULL2NUM(s->id),
-        UINT2NUM(s->flags), ULL2NUM(s->begin), ULL2NUM(s->end), rb_sdb_text(p, s->kind),
-        rb_sdb_text(p, s->name), rb_sdb_text(p, s->request_id), rb_sdb_text(p, s->trace_id),
-        ULL2NUM(s->status), ULL2NUM(s->cpu_ns), ULL2NUM(s->running_ns), ULL2NUM(s->wait_ns),
-        ULL2NUM(s->blocked_ns), ULL2NUM(s->gc_ns), ULL2NUM(s->allocations), tags);
+    VALUE row = rb_hash_new();
+    rb_sdb_put(row, "ring", UINT2NUM(s->ring));
+    rb_sdb_put(row, "thread", rb_sdb_number(s->thread));
+    rb_sdb_put(row, "parent", rb_sdb_number(s->parent));
+    rb_sdb_put(row, "id", ULL2NUM(s->id));
+    rb_sdb_put(row, "open", s->flags & SDB_SPAN_OPEN ? Qtrue : Qfalse);
+    rb_sdb_put(row, "begin_ns", ULL2NUM(s->begin));
+    rb_sdb_put(row, "end_ns", ULL2NUM(s->end));
+    rb_sdb_put(row, "kind", rb_sdb_text(p, s->kind));
+    rb_sdb_put(row, "name", rb_sdb_text(p, s->name));
+    rb_sdb_put(row, "request_id", rb_sdb_text(p, s->request_id));
+    rb_sdb_put(row, "trace_id", rb_sdb_text(p, s->trace_id));
+    rb_sdb_put(row, "status", ULL2NUM(s->status));
+    rb_sdb_put(row, "cpu_ns", ULL2NUM(s->cpu_ns));
+    rb_sdb_put(row, "running_ns", ULL2NUM(s->running_ns));
+    rb_sdb_put(row, "gvl_wait_ns", ULL2NUM(s->wait_ns));
+    rb_sdb_put(row, "blocked_ns", ULL2NUM(s->blocked_ns));
+    rb_sdb_put(row, "gc_ns", ULL2NUM(s->gc_ns));
+    rb_sdb_put(row, "allocations", ULL2NUM(s->allocations));
+    rb_sdb_put(row, "tags", span_tags(p, s));
+    return row;
 }
 
-/* All spans in columns, for sorting: [begin u64, wall u64] */
+/* The outermost span that a span is in. */
+static VALUE
+span_root(VALUE self, VALUE number)
+{
+    const struct sdb_profile *p = rb_sdb_profile_get(self);
+    size_t i = NUM2SIZET(number);
+    if (i >= p->spans_count) rb_raise(rb_eArgError, "no such span");
+    return UINT2NUM(sdb_span_root(p, (uint32_t)i));
+}
+
+static VALUE
+span_name(VALUE self, VALUE number)
+{
+    const struct sdb_profile *p = rb_sdb_profile_get(self);
+    size_t i = NUM2SIZET(number);
+    if (i >= p->spans_count) rb_raise(rb_eArgError, "no such span");
+    return rb_sdb_text(p, p->spans[i].name);
+}
+
+/* Of all spans, for sorting: {begin: u64s, wall: u64s} */
 static VALUE
 span_times(VALUE self)
 {
     const struct sdb_profile *p = rb_sdb_profile_get(self);
-    VALUE begins = rb_str_new(NULL, (long)(p->spans_count * 8)),
-          walls = rb_str_new(NULL, (long)(p->spans_count * 8));
+    VALUE columns = rb_hash_new();
+    uint64_t *begin = rb_sdb_put_column(columns, "begin", p->spans_count, sizeof(*begin));
+    uint64_t *wall = rb_sdb_put_column(columns, "wall", p->spans_count, sizeof(*wall));
     for (size_t i = 0; i < p->spans_count; i++) {
-        ((uint64_t *)RSTRING_PTR(begins))[i] = p->spans[i].begin;
-        ((uint64_t *)RSTRING_PTR(walls))[i] = p->spans[i].end - p->spans[i].begin;
+        begin[i] = p->spans[i].begin;
+        wall[i] = p->spans[i].end - p->spans[i].begin;
     }
-    return rb_assoc_new(begins, walls);
+    return columns;
 }
 
 static VALUE
@@ -192,30 +245,17 @@ interval(VALUE self, VALUE thread, VALUE t0, VALUE t1)
     return rb_str_new((const char *)&in, sizeof(in));
 }
 
-/* rows [thread, stack, span or nil, ns], the longest first, at most limit */
+/* Whether a thread is inside the intervals (sorted, without overlaps) at an instant; its end counts as inside. */
 static VALUE
-blame(VALUE self, VALUE intervals, VALUE limit)
+inside_p(VALUE self, VALUE intervals, VALUE thread, VALUE at)
 {
-    const struct sdb_profile *p = rb_sdb_profile_get(self);
+    (void)self;
     Check_Type(intervals, T_STRING);
-    size_t most = NUM2SIZET(limit);
-    struct sdb_blame *rows;
-    size_t count;
-    rb_sdb_check(sdb_blame_find(p, (const struct sdb_interval *)RSTRING_PTR(intervals),
-                                (size_t)RSTRING_LEN(intervals) / sizeof(struct sdb_interval), &rows,
-                                &count),
-                 "blame");
-    if (count > most) count = most;
-    VALUE copy = rb_sdb_take_rows(rows, count, sizeof(*rows)),
-          result = rb_ary_new_capa((long)count);
-    for (size_t i = 0; i < count; i++) {
-        const struct sdb_blame *row = (const struct sdb_blame *)RSTRING_PTR(copy) + i;
-        rb_ary_push(result, rb_ary_new_from_args(4, UINT2NUM(row->thread), UINT2NUM(row->stack),
-                                                 rb_sdb_number(row->span), ULL2NUM(row->ns)));
-    }
-    RB_GC_GUARD(copy);
+    const struct sdb_interval *rows = (const struct sdb_interval *)RSTRING_PTR(intervals);
+    size_t n = (size_t)RSTRING_LEN(intervals) / sizeof(*rows);
+    bool inside = sdb_intervals_cover(rows, n, NUM2UINT(thread), NUM2ULL(at));
     RB_GC_GUARD(intervals);
-    return result;
+    return inside ? Qtrue : Qfalse;
 }
 
 static VALUE
@@ -228,7 +268,9 @@ void
 rb_sdb_init_spans(VALUE profile)
 {
     rb_define_method(profile, "span_names", span_names, 0);
-    rb_define_method(profile, "spans_find", spans_find, -1);
+    rb_define_method(profile, "spans_find", spans_find, 1);
+    rb_define_method(profile, "span_root", span_root, 1);
+    rb_define_method(profile, "span_name", span_name, 1);
     rb_define_method(profile, "span_row", span_row, 1);
     rb_define_method(profile, "span_times", span_times, 0);
     rb_define_method(profile, "span_intervals", span_intervals, 1);
@@ -236,6 +278,6 @@ rb_sdb_init_spans(VALUE profile)
     rb_define_method(profile, "intersect", intersect, 2);
     rb_define_method(profile, "normalize", normalize, 1);
     rb_define_method(profile, "interval", interval, 3);
-    rb_define_method(profile, "blame", blame, 2);
+    rb_define_method(profile, "inside?", inside_p, 3);
     rb_define_method(profile, "span_at", span_at, 2);
 }

@@ -1,223 +1,282 @@
 /* SPDX-License-Identifier: MIT
  *
- * sums.c - sums over a selection, and its segments. Rows come as binary Strings of native-endian numbers.
+ * sums.c - sums over a selection.
  *
- * Runs on: any Ruby thread, GVL
+ * Runs on: any Ruby thread, GVL; the summing itself without
  */
 #include <stdlib.h>
 
 #include "error.h"
 #include "glue/glue.h"
-#include "log/memory.h"
+#include "glue/init.h"
 #include "profile/aggregate.h"
 
-static enum sdb_metric
-metric_of(VALUE number)
+struct ask { /* what all of them are asked with */
+    const struct sdb_profile *profile;
+    struct rb_sdb_selection selection;
+    enum sdb_metric metric;
+};
+
+static void
+ask_fill(struct ask *ask, VALUE self, VALUE selection, VALUE metric)
 {
-    unsigned metric = NUM2UINT(number);
-    if (metric >= SDB_METRIC_COUNT) rb_raise(rb_eArgError, "no such metric");
-    return metric;
+    ask->profile = rb_sdb_profile_get(self);
+    rb_sdb_selection(selection, ask->profile, &ask->selection);
+    ask->metric = NIL_P(metric) ? SDB_WALL : rb_sdb_metric(metric);
 }
 
-/* [total_ns, samples, unnamed_ns, threads, (self, total) per function] */
+/* {self_ns: u64s, total_ns: u64s}; frees times, also when it raises. */
+static VALUE
+times_columns(struct sdb_reader_times *times, size_t n)
+{
+    VALUE copy = rb_sdb_take_rows(times, n, sizeof(*times)), columns = rb_hash_new();
+    uint64_t *self = rb_sdb_put_column(columns, "self_ns", n, sizeof(*self));
+    uint64_t *total = rb_sdb_put_column(columns, "total_ns", n, sizeof(*total));
+    const struct sdb_reader_times *rows = (const struct sdb_reader_times *)RSTRING_PTR(copy);
+    for (size_t i = 0; i < n; i++) {
+        self[i] = rows[i].self_ns;
+        total[i] = rows[i].total_ns;
+    }
+    RB_GC_GUARD(copy);
+    return columns;
+}
+
+struct ask_functions {
+    struct ask ask;
+    struct sdb_sums sums;
+};
+
+static int
+functions_run(void *data)
+{
+    struct ask_functions *a = data;
+    return sdb_sum_functions(a->ask.profile, &a->ask.selection.native, a->ask.metric, &a->sums);
+}
+
+/* {total_ns:, samples:, unnamed_ns:, threads:, functions: {self_ns:, total_ns:} per function} */
 static VALUE
 sum_functions(VALUE self, VALUE selection, VALUE metric)
 {
-    const struct sdb_profile *p = rb_sdb_profile_get(self);
-    struct sdb_selection s;
-    struct sdb_sums sums;
-    rb_sdb_selection(selection, p, &s);
-    rb_sdb_check(sdb_sum_functions(p, &s, metric_of(metric), &sums), "functions");
-    VALUE times = rb_sdb_take_rows(sums.functions, p->funcs_count, sizeof(*sums.functions));
-    RB_GC_GUARD(selection);
-    return rb_ary_new_from_args(5, ULL2NUM(sums.total_ns), ULL2NUM(sums.samples),
-                                ULL2NUM(sums.unnamed_ns), SIZET2NUM(sums.threads), times);
+    struct ask_functions a;
+    ask_fill(&a.ask, self, selection, metric);
+    rb_sdb_check(rb_sdb_ask(functions_run, &a), "functions");
+    VALUE functions = times_columns(a.sums.functions, a.ask.profile->funcs_count);
+    VALUE answer = rb_hash_new();
+    rb_sdb_put(answer, "total_ns", ULL2NUM(a.sums.total_ns));
+    rb_sdb_put(answer, "samples", ULL2NUM(a.sums.samples));
+    rb_sdb_put(answer, "unnamed_ns", ULL2NUM(a.sums.unnamed_ns));
+    rb_sdb_put(answer, "threads", SIZET2NUM(a.sums.threads));
+    rb_sdb_put(answer, "functions", functions);
+    RB_SDB_GUARD(a.ask.selection);
+    RB_GC_GUARD(self);
+    return answer;
 }
 
-/* (self, total) per line, from 0 */
+struct ask_lines {
+    struct ask ask;
+    uint32_t path;
+    struct sdb_line_times *lines;
+    size_t count;
+};
+
+static int
+lines_run(void *data)
+{
+    struct ask_lines *a = data;
+    return sdb_sum_lines(a->ask.profile, &a->ask.selection.native, a->ask.metric, a->path,
+                         &a->lines, &a->count);
+}
+
+/* {line: u32s, self_ns: u64s, total_ns: u64s} of the lines with time, by line */
 static VALUE
 sum_lines(VALUE self, VALUE selection, VALUE metric, VALUE path)
 {
-    const struct sdb_profile *p = rb_sdb_profile_get(self);
-    struct sdb_selection s;
-    struct sdb_times *times;
-    size_t count;
+    struct ask_lines a;
+    ask_fill(&a.ask, self, selection, metric);
     StringValue(path);
-    rb_sdb_selection(selection, p, &s);
-    uint32_t string = sdb_string_find(p, RSTRING_PTR(path), (size_t)RSTRING_LEN(path));
-    rb_sdb_check(sdb_sum_lines(p, &s, metric_of(metric), string, &times, &count), "lines");
-    RB_GC_GUARD(selection);
-    return rb_sdb_take_rows(times, count, sizeof(*times));
+    a.path = sdb_string_find(a.ask.profile, RSTRING_PTR(path), (size_t)RSTRING_LEN(path));
+    rb_sdb_check(rb_sdb_ask(lines_run, &a), "lines");
+    VALUE copy = rb_sdb_take_rows(a.lines, a.count, sizeof(*a.lines)), columns = rb_hash_new();
+    uint32_t *line = rb_sdb_put_column(columns, "line", a.count, sizeof(*line));
+    uint64_t *own = rb_sdb_put_column(columns, "self_ns", a.count, sizeof(*own));
+    uint64_t *total = rb_sdb_put_column(columns, "total_ns", a.count, sizeof(*total));
+    const struct sdb_line_times *rows = (const struct sdb_line_times *)RSTRING_PTR(copy);
+    for (size_t i = 0; i < a.count; i++) {
+        line[i] = rows[i].line;
+        own[i] = rows[i].times.self_ns;
+        total[i] = rows[i].times.total_ns;
+    }
+    RB_GC_GUARD(copy);
+    RB_SDB_GUARD(a.ask.selection);
+    RB_GC_GUARD(self);
+    return columns;
 }
 
-/* per thread: five states, cpu, first, last */
+struct ask_threads {
+    struct ask ask;
+    struct sdb_thread_times *times;
+};
+
+static int
+threads_run(void *data)
+{
+    struct ask_threads *a = data;
+    return sdb_sum_threads(a->ask.profile, &a->ask.selection.native, a->times);
+}
+
+static VALUE
+thread_row(const struct sdb_thread_times *times)
+{
+    if (times->first > times->last) return Qnil;
+    VALUE row = rb_hash_new();
+    rb_sdb_put(row, "running_ns", ULL2NUM(times->state_ns[SDB_RUNNING]));
+    rb_sdb_put(row, "gvl_wait_ns", ULL2NUM(times->state_ns[SDB_GVL_WAIT]));
+    rb_sdb_put(row, "blocked_ns", ULL2NUM(times->state_ns[SDB_BLOCKED]));
+    rb_sdb_put(row, "gc_ns", ULL2NUM(times->state_ns[SDB_GC]));
+    rb_sdb_put(row, "unknown_ns", ULL2NUM(times->state_ns[SDB_UNKNOWN]));
+    rb_sdb_put(row, "cpu_ns", ULL2NUM(times->cpu_ns));
+    rb_sdb_put(row, "first", ULL2NUM(times->first));
+    rb_sdb_put(row, "last", ULL2NUM(times->last));
+    return row;
+}
+
+/* per thread {running_ns:, ...}, nil without time in the selection */
 static VALUE
 sum_threads(VALUE self, VALUE selection)
 {
-    const struct sdb_profile *p = rb_sdb_profile_get(self);
-    struct sdb_selection s;
-    rb_sdb_selection(selection, p, &s);
-    VALUE rows = rb_str_new(NULL, (long)(p->threads_count * sizeof(struct sdb_thread_times)));
-    rb_sdb_check(sdb_sum_threads(p, &s, (struct sdb_thread_times *)RSTRING_PTR(rows)), "threads");
-    RB_GC_GUARD(selection);
+    struct ask_threads a;
+    ask_fill(&a.ask, self, selection, Qnil);
+    size_t n = a.ask.profile->threads_count;
+    VALUE bytes = rb_str_new(NULL, (long)(n * sizeof(*a.times))), rows = rb_ary_new_capa((long)n);
+    a.times = (struct sdb_thread_times *)RSTRING_PTR(bytes);
+    rb_sdb_check(rb_sdb_ask(threads_run, &a), "threads");
+    for (size_t i = 0; i < n; i++) rb_ary_push(rows, thread_row(&a.times[i]));
+    RB_GC_GUARD(bytes);
+    RB_SDB_GUARD(a.ask.selection);
+    RB_GC_GUARD(self);
     return rows;
 }
 
-/* rows { u32 parent, function, line, 0; u64 self, total } */
+struct ask_tree {
+    struct ask ask;
+    bool by_line;
+    struct sdb_tree_node *nodes;
+    size_t count;
+};
+
+static int
+tree_run(void *data)
+{
+    struct ask_tree *a = data;
+    return sdb_sum_tree(a->ask.profile, &a->ask.selection.native, a->ask.metric, a->by_line,
+                        &a->nodes, &a->count);
+}
+
+/* {parent: u32s, function: u32s, line: u32s, self_ns: u64s, total_ns: u64s}; node 0 is the root */
 static VALUE
 sum_tree(VALUE self, VALUE selection, VALUE metric, VALUE by_line)
 {
-    const struct sdb_profile *p = rb_sdb_profile_get(self);
-    struct sdb_selection s;
-    struct sdb_tree_node *nodes;
-    size_t count;
-    rb_sdb_selection(selection, p, &s);
-    rb_sdb_check(sdb_sum_tree(p, &s, metric_of(metric), RTEST(by_line), &nodes, &count), "tree");
-    RB_GC_GUARD(selection);
-    return rb_sdb_take_rows(nodes, count, sizeof(*nodes));
+    struct ask_tree a;
+    ask_fill(&a.ask, self, selection, metric);
+    a.by_line = RTEST(by_line);
+    rb_sdb_check(rb_sdb_ask(tree_run, &a), "tree");
+    size_t n = a.count;
+    VALUE copy = rb_sdb_take_rows(a.nodes, n, sizeof(*a.nodes)), columns = rb_hash_new();
+    uint32_t *parent = rb_sdb_put_column(columns, "parent", n, sizeof(*parent));
+    uint32_t *function = rb_sdb_put_column(columns, "function", n, sizeof(*function));
+    uint32_t *line = rb_sdb_put_column(columns, "line", n, sizeof(*line));
+    uint64_t *own = rb_sdb_put_column(columns, "self_ns", n, sizeof(*own));
+    uint64_t *total = rb_sdb_put_column(columns, "total_ns", n, sizeof(*total));
+    const struct sdb_tree_node *nodes = (const struct sdb_tree_node *)RSTRING_PTR(copy);
+    for (size_t i = 0; i < n; i++) {
+        parent[i] = nodes[i].parent;
+        function[i] = nodes[i].func;
+        line[i] = nodes[i].line;
+        own[i] = nodes[i].self_ns;
+        total[i] = nodes[i].total_ns;
+    }
+    RB_GC_GUARD(copy);
+    RB_SDB_GUARD(a.ask.selection);
+    RB_GC_GUARD(self);
+    return columns;
 }
 
-/* targets: a byte per function. [total, own self, own total, callers, callees] */
+struct ask_edges {
+    struct ask ask;
+    const uint8_t *targets;
+    struct sdb_edges edges;
+};
+
+static int
+edges_run(void *data)
+{
+    struct ask_edges *a = data;
+    return sdb_sum_edges(a->ask.profile, &a->ask.selection.native, a->ask.metric, a->targets,
+                         &a->edges);
+}
+
+/* targets: a byte per function. {total_ns:, self_ns: and target_ns: of the targets, callers: and callees:
+ * {self_ns:, total_ns:} per function} */
 static VALUE
 sum_edges(VALUE self, VALUE selection, VALUE metric, VALUE targets)
 {
-    const struct sdb_profile *p = rb_sdb_profile_get(self);
-    struct sdb_selection s;
-    struct sdb_edges edges;
+    struct ask_edges a;
+    ask_fill(&a.ask, self, selection, metric);
     Check_Type(targets, T_STRING);
-    if ((size_t)RSTRING_LEN(targets) < p->funcs_count) rb_raise(rb_eArgError, "targets: too short");
-    rb_sdb_selection(selection, p, &s);
-    rb_sdb_check(
-        sdb_sum_edges(p, &s, metric_of(metric), (const uint8_t *)RSTRING_PTR(targets), &edges),
-        "edges");
-    VALUE callees = rb_sdb_take_rows(edges.callees, p->funcs_count, sizeof(struct sdb_times));
-    VALUE callers = rb_sdb_take_rows(edges.callers, p->funcs_count, sizeof(struct sdb_times));
-    RB_GC_GUARD(selection);
+    size_t n = a.ask.profile->funcs_count;
+    if ((size_t)RSTRING_LEN(targets) < n) rb_raise(rb_eArgError, "targets: too short");
+    a.targets = (const uint8_t *)RSTRING_PTR(targets);
+    rb_sdb_check(rb_sdb_ask(edges_run, &a), "edges");
+    VALUE answer = rb_hash_new();
+    rb_sdb_put(answer, "callees", times_columns(a.edges.callees, n));
+    rb_sdb_put(answer, "callers", times_columns(a.edges.callers, n));
+    rb_sdb_put(answer, "total_ns", ULL2NUM(a.edges.total_ns));
+    rb_sdb_put(answer, "self_ns", ULL2NUM(a.edges.own.self_ns));
+    rb_sdb_put(answer, "target_ns", ULL2NUM(a.edges.own.total_ns));
+    RB_SDB_GUARD(a.ask.selection);
     RB_GC_GUARD(targets);
-    return rb_ary_new_from_args(5, ULL2NUM(edges.total_ns), ULL2NUM(edges.own.self_ns),
-                                ULL2NUM(edges.own.total_ns), callers, callees);
+    RB_GC_GUARD(self);
+    return answer;
 }
 
-struct cell_rows {
+struct ask_cells {
+    struct ask ask;
     struct sdb_cell *cells;
     size_t count;
 };
 
-static VALUE
-cells_copy(VALUE arg)
+static int
+cells_run(void *data)
 {
-    const struct cell_rows *rows = (const struct cell_rows *)arg;
-    VALUE thread = rb_str_new(NULL, (long)(rows->count * 4)),
-          stack = rb_str_new(NULL, (long)(rows->count * 4));
-    VALUE result = rb_ary_new_from_args(3, SIZET2NUM(rows->count), thread, stack);
-    for (size_t i = 0; i < rows->count; i++) {
-        ((uint32_t *)RSTRING_PTR(thread))[i] = rows->cells[i].thread;
-        ((uint32_t *)RSTRING_PTR(stack))[i] = rows->cells[i].stack;
-    }
-    for (int metric = 0; metric < SDB_METRIC_COUNT; metric++) {
-        VALUE column = rb_str_new(NULL, (long)(rows->count * 8));
-        for (size_t i = 0; i < rows->count; i++)
-            ((uint64_t *)RSTRING_PTR(column))[i] = rows->cells[i].ns[metric];
-        rb_ary_push(result, column);
-    }
-    return result;
+    struct ask_cells *a = data;
+    return sdb_sum_cells(a->ask.profile, &a->ask.selection.native, &a->cells, &a->count);
 }
 
-static VALUE
-cells_free(VALUE arg)
-{
-    free(((struct cell_rows *)arg)->cells);
-    return Qnil;
-}
-
-/* [count, thread u32, stack u32, then u64 per metric] */
+/* {count:, thread: u32s, stack: u32s, wall: u64s, and one for each other metric} */
 static VALUE
 sum_cells(VALUE self, VALUE selection)
 {
-    const struct sdb_profile *p = rb_sdb_profile_get(self);
-    struct sdb_selection s;
-    struct cell_rows rows;
-    rb_sdb_selection(selection, p, &s);
-    rb_sdb_check(sdb_sum_cells(p, &s, &rows.cells, &rows.count), "stacks");
-    RB_GC_GUARD(selection);
-    return rb_ensure(cells_copy, (VALUE)&rows, cells_free, (VALUE)&rows);
-}
-
-struct columns {
-    struct sdb_piece *pieces;
-    size_t count, capacity;
-};
-
-static int
-piece_add(const struct sdb_piece *piece, void *data)
-{
-    struct columns *c = data;
-    int err = sdb_grow(&c->pieces, &c->capacity, c->count + 1, sizeof(*c->pieces));
-    if (!err) c->pieces[c->count++] = *piece;
-    return err;
-}
-
-static VALUE
-columns_copy(VALUE arg)
-{
-    const struct columns *c = (const struct columns *)arg;
-    size_t n = c->count;
-    VALUE thread = rb_str_new(NULL, (long)(n * 4)), stack = rb_str_new(NULL, (long)(n * 4));
-    VALUE state = rb_str_new(NULL, (long)n), start = rb_str_new(NULL, (long)(n * 8));
-    VALUE duration = rb_str_new(NULL, (long)(n * 8)), cpu = rb_str_new(NULL, (long)(n * 8));
-    uint32_t *threads = (uint32_t *)RSTRING_PTR(thread), *stacks = (uint32_t *)RSTRING_PTR(stack);
-    uint8_t *states = (uint8_t *)RSTRING_PTR(state);
-    uint64_t *starts = (uint64_t *)RSTRING_PTR(start),
-             *durations = (uint64_t *)RSTRING_PTR(duration);
-    uint64_t *cpus = (uint64_t *)RSTRING_PTR(cpu);
+    struct ask_cells a;
+    ask_fill(&a.ask, self, selection, Qnil);
+    rb_sdb_check(rb_sdb_ask(cells_run, &a), "stacks");
+    size_t n = a.count;
+    VALUE copy = rb_sdb_take_rows(a.cells, n, sizeof(*a.cells)), columns = rb_hash_new();
+    const struct sdb_cell *cells = (const struct sdb_cell *)RSTRING_PTR(copy);
+    rb_sdb_put(columns, "count", SIZET2NUM(n));
+    uint32_t *thread = rb_sdb_put_column(columns, "thread", n, sizeof(*thread));
+    uint32_t *stack = rb_sdb_put_column(columns, "stack", n, sizeof(*stack));
     for (size_t i = 0; i < n; i++) {
-        const struct sdb_piece *piece = &c->pieces[i];
-        threads[i] = piece->thread;
-        stacks[i] = piece->stack;
-        states[i] = (uint8_t)piece->state;
-        starts[i] = piece->t0;
-        durations[i] = piece->t1 - piece->t0;
-        cpus[i] = piece->cpu_ns;
+        thread[i] = cells[i].thread;
+        stack[i] = cells[i].stack;
     }
-    return rb_ary_new_from_args(7, SIZET2NUM(n), thread, start, duration, stack, state, cpu);
-}
-
-static VALUE
-columns_free(VALUE arg)
-{
-    free(((struct columns *)arg)->pieces);
-    return Qnil;
-}
-
-/* [count, thread u32, start u64, duration u64, stack u32, state u8, cpu u64] */
-static VALUE
-segments(VALUE self, VALUE selection)
-{
-    const struct sdb_profile *p = rb_sdb_profile_get(self);
-    struct sdb_selection s;
-    struct columns c = {0};
-    rb_sdb_selection(selection, p, &s);
-    int err = sdb_select(p, &s, piece_add, &c);
-    if (err) free(c.pieces);
-    rb_sdb_check(err, "segments");
-    RB_GC_GUARD(selection);
-    return rb_ensure(columns_copy, (VALUE)&c, columns_free, (VALUE)&c);
-}
-
-/* [stack, state, since] of a thread at an instant, nil when it does not live then. Its end counts as inside. */
-static VALUE
-stack_at(VALUE self, VALUE thread, VALUE at)
-{
-    const struct sdb_profile *p = rb_sdb_profile_get(self);
-    size_t number = NUM2SIZET(thread);
-    uint64_t instant = NUM2ULL(at);
-    if (number >= p->threads_count) rb_raise(rb_eArgError, "no such thread");
-    const struct sdb_thread *t = &p->threads[number];
-    if (t->segment_count == 0 || instant < t->segments[0].t0 || instant > t->end) return Qnil;
-    size_t i = instant == t->end ? t->segment_count - 1 : sdb_segment_find(t, instant);
-    const struct sdb_segment *segment = &t->segments[i];
-    return rb_ary_new_from_args(3, UINT2NUM(segment->stack), UINT2NUM(segment->state),
-                                ULL2NUM(segment->t0));
+    for (unsigned metric = 0; metric < SDB_METRIC_COUNT; metric++) {
+        uint64_t *ns = rb_sdb_put_column(columns, rb_sdb_metric_name(metric), n, sizeof(*ns));
+        for (size_t i = 0; i < n; i++) ns[i] = cells[i].ns[metric];
+    }
+    RB_GC_GUARD(copy);
+    RB_SDB_GUARD(a.ask.selection);
+    RB_GC_GUARD(self);
+    return columns;
 }
 
 void
@@ -229,6 +288,4 @@ rb_sdb_init_sums(VALUE profile)
     rb_define_method(profile, "sum_tree", sum_tree, 3);
     rb_define_method(profile, "sum_edges", sum_edges, 3);
     rb_define_method(profile, "sum_cells", sum_cells, 1);
-    rb_define_method(profile, "segments", segments, 1);
-    rb_define_method(profile, "stack_at", stack_at, 2);
 }

@@ -27,8 +27,8 @@ static const struct sdb_symbols
 static int
 by_base(const void *left, const void *right)
 {
-    const struct sdb_code *a = &sorted->codes[*(const uint32_t *)left];
-    const struct sdb_code *b = &sorted->codes[*(const uint32_t *)right];
+    const struct sdb_reader_code *a = &sorted->codes[*(const uint32_t *)left];
+    const struct sdb_reader_code *b = &sorted->codes[*(const uint32_t *)right];
     if (a->base != b->base) return a->base < b->base ? -1 : 1;
     return a->code < b->code ? -1 : a->code > b->code;
 }
@@ -53,7 +53,7 @@ sdb_frame_names_init(struct sdb_frame_names *names, const struct sdb_symbols *sy
     names->by_base = malloc(symbols->code_count * sizeof(*names->by_base));
     if (!names->by_base) return SDB_ERR_NOMEM;
     for (size_t i = 0; i < symbols->code_count; i++) {
-        const struct sdb_code *code = &symbols->codes[i];
+        const struct sdb_reader_code *code = &symbols->codes[i];
         uint64_t method = code->method_entry & ~1ull; /* the low bit says "a define_method body" */
         if (code->kind == SDB_CODE_RUBY && code->base && code->instruction_count)
             names->by_base[names->by_base_count++] = (uint32_t)i;
@@ -91,21 +91,21 @@ upper_bound(const struct sdb_frame_names *names, uint64_t pc)
 }
 
 static bool
-holds(const struct sdb_code *code, uint64_t pc)
+holds(const struct sdb_reader_code *code, uint64_t pc)
 {
     return pc - code->base <= (uint64_t)code->instruction_count * WORD_BYTES &&
            (pc - code->base) % WORD_BYTES == 0;
 }
 
 /* Code that holds pc; of several at one place the one with that method, else the newest. */
-static const struct sdb_code *
+static const struct sdb_reader_code *
 find_by_pc(const struct sdb_frame_names *names, uint64_t pc, uint64_t method)
 {
-    const struct sdb_code *best = NULL;
+    const struct sdb_reader_code *best = NULL;
     size_t i = upper_bound(names, pc);
     /* pieces that were freed may overlap newer ones: some steps back are enough, and bound a hostile file */
     for (int steps = 0; i > 0 && steps < 64; steps++) {
-        const struct sdb_code *code = &names->symbols->codes[names->by_base[--i]];
+        const struct sdb_reader_code *code = &names->symbols->codes[names->by_base[--i]];
         if (best && code->base != best->base && code->code < best->code) break;
         if (!holds(code, pc)) continue;
         if (method && (code->method_entry & ~1ull) == method) return code;
@@ -114,7 +114,7 @@ find_by_pc(const struct sdb_frame_names *names, uint64_t pc, uint64_t method)
     return best;
 }
 
-static const struct sdb_code *
+static const struct sdb_reader_code *
 find_by_key(const struct sdb_frame_names *names, uint64_t iseq, uint64_t method)
 {
     uint32_t i = sdb_map_get(&names->by_key, iseq, method);
@@ -124,10 +124,10 @@ find_by_key(const struct sdb_frame_names *names, uint64_t iseq, uint64_t method)
 
 enum sdb_frame_kind
 sdb_frame_names_find(const struct sdb_frame_names *names, const struct sdb_dump_frame *frame,
-                     const struct sdb_code **found, uint32_t *line)
+                     const struct sdb_reader_code **found, uint32_t *line)
 {
     uint64_t magic = frame->env & MAGIC_MASK, method = frame->method & ~7ull;
-    const struct sdb_code *code = NULL;
+    const struct sdb_reader_code *code = NULL;
     *line = 0;
     if (magic == MAGIC_DUMMY || magic == MAGIC_IFUNC) return SDB_FRAME_NONE;
     if (magic == MAGIC_CFUNC) {

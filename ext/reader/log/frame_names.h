@@ -36,6 +36,6 @@ void sdb_frame_names_free(struct sdb_frame_names *names);
 /* *code: when NAMED. *line: 0 none. */
 enum sdb_frame_kind sdb_frame_names_find(const struct sdb_frame_names *names,
                                          const struct sdb_dump_frame *frame,
-                                         const struct sdb_code **code, uint32_t *line);
+                                         const struct sdb_reader_code **code, uint32_t *line);
 
 #endif

@@ -22,6 +22,7 @@ enum {
     CHUNK_MAX_COUNT = 1 << 20,
     AREA_MIN_BYTES = 4096,
     AREA_MAX_BYTES = 1 << 30,
+    READ_STEP_BYTES = 256 << 10,
 };
 
 static uint32_t
@@ -213,18 +214,43 @@ sdb_ring_reader_text(const struct sdb_ring_reader *r, const char *key)
     return NULL;
 }
 
+/* How many bytes the blocks from *at on need that lie before `have`, with the next one's; moves *at behind those that lie
+ * before it. 0: no more. */
+static size_t
+chain_needs(const uint8_t *buffer, size_t have, size_t *at)
+{
+    while (*at + SDB_BLOCK_HEADER_BYTES <= have) {
+        uint32_t bytes;
+        memcpy(&bytes, buffer + *at, sizeof(bytes));
+        if (bytes == 0 || bytes > SDB_BLOCK_MAX_BYTES) return 0;
+        size_t next = *at + SDB_BLOCK_HEADER_BYTES + bytes;
+        if (next > have) return next;
+        *at = next;
+    }
+    return *at + SDB_BLOCK_HEADER_BYTES;
+}
+
 int
 sdb_ring_reader_chunk(const struct sdb_ring_reader *r, size_t i, uint8_t *buffer, size_t *n)
 {
-    int64_t got =
-        sdb_source_read(&r->source, r->chunks[i].off, buffer, (size_t)r->identity.chunk_bytes);
-    if (got < 0) return SDB_ERR_IO;
+    size_t whole = (size_t)r->identity.chunk_bytes, have = 0, at = SDB_AREA_HEADER_BYTES;
+    /* no further than its blocks go: the rest may be a hole of gigabytes */
+    for (size_t need = at; need && need <= whole; need = chain_needs(buffer, have, &at)) {
+        size_t want = need > have + READ_STEP_BYTES ? need : have + READ_STEP_BYTES;
+        if (want > whole) want = whole;
+        int64_t got =
+            sdb_source_read(&r->source, r->chunks[i].off + have, buffer + have, want - have);
+        if (got < 0) return SDB_ERR_IO;
+        have += (size_t)got;
+        if (have < want) break;
+        if (have == whole) break;
+    }
     struct sdb_area_header h;
-    if ((size_t)got < sizeof(h)) return SDB_ERR_AGAIN;
+    if (have < sizeof(h)) return SDB_ERR_AGAIN;
     memcpy(&h, buffer, sizeof(h));
     if (!sdb_area_header_valid(&h, SDB_CHUNK_MAGIC) || h.seq != r->chunks[i].seq)
         return SDB_ERR_AGAIN;
-    *n = (size_t)got;
+    *n = have;
     return SDB_OK;
 }
 

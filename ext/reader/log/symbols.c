@@ -34,7 +34,7 @@ string_add(struct sdb_symbols *s, struct sdb_symbol_place *place, struct sdb_byt
 }
 
 static int
-code_add(struct sdb_symbols *s, const struct sdb_code *code)
+code_add(struct sdb_symbols *s, const struct sdb_reader_code *code)
 {
     uint32_t at = sdb_map_get(&s->by_code, code->code, 0);
     if (at != SDB_MAP_NONE) {
@@ -51,7 +51,7 @@ code_add(struct sdb_symbols *s, const struct sdb_code *code)
 static int
 code_parse(struct sdb_symbols *s, struct sdb_symbol_place *place, struct sdb_cursor c)
 {
-    struct sdb_code code = {.generation = place->generation};
+    struct sdb_reader_code code = {.generation = place->generation};
     code.code = sdb_take_u32(&c);
     code.kind = sdb_take_u32(&c);
     code.base = sdb_take_varint(&c);
@@ -155,7 +155,7 @@ sdb_symbols_free(struct sdb_symbols *s)
     *s = (struct sdb_symbols){0};
 }
 
-const struct sdb_code *
+const struct sdb_reader_code *
 sdb_symbols_find(const struct sdb_symbols *s, uint32_t code)
 {
     uint32_t at = sdb_map_get(&s->by_code, code, 0);
@@ -163,7 +163,7 @@ sdb_symbols_find(const struct sdb_symbols *s, uint32_t code)
 }
 
 uint32_t
-sdb_code_line(const struct sdb_code *code, uint64_t where)
+sdb_code_line(const struct sdb_reader_code *code, uint64_t where)
 {
     uint64_t index;
     if (where == 0) return 0;

@@ -15,7 +15,7 @@
 #include "log/memory.h"
 #include "log/ring_reader.h"
 
-struct sdb_code { /* borrowed pointers: until sdb_symbols_free */
+struct sdb_reader_code { /* borrowed pointers: until sdb_symbols_free */
     uint64_t generation;
     uint64_t base;
     uint32_t code;
@@ -29,7 +29,7 @@ struct sdb_code { /* borrowed pointers: until sdb_symbols_free */
 };
 
 struct sdb_symbols {
-    struct sdb_code *codes;
+    struct sdb_reader_code *codes;
     size_t code_count, code_capacity;
     struct sdb_map by_code;
     struct sdb_arena arena;
@@ -47,9 +47,9 @@ int sdb_symbols_read(struct sdb_symbols *s, const struct sdb_ring_reader *r);
 void sdb_symbols_free(struct sdb_symbols *s);
 
 /* The code, or NULL when it has no name (yet). Borrowed until the next read. */
-const struct sdb_code *sdb_symbols_find(const struct sdb_symbols *s, uint32_t code);
+const struct sdb_reader_code *sdb_symbols_find(const struct sdb_symbols *s, uint32_t code);
 
 /* Line of a NODE's `where` in that code, 0 none. */
-uint32_t sdb_code_line(const struct sdb_code *code, uint64_t where);
+uint32_t sdb_code_line(const struct sdb_reader_code *code, uint64_t where);
 
 #endif

@@ -74,7 +74,7 @@ sdb_sum_functions(const struct sdb_profile *p, const struct sdb_selection *s,
                   enum sdb_metric metric, struct sdb_sums *sums)
 {
     struct stack_sum sum;
-    struct sdb_times *times = calloc(p->funcs_count, sizeof(*times));
+    struct sdb_reader_times *times = calloc(p->funcs_count, sizeof(*times));
     uint32_t *shown = shown_stacks(p, s);
     int err = times && shown ? sum_stacks(p, s, metric, &sum) : SDB_ERR_NOMEM;
     if (err) {
@@ -105,71 +105,97 @@ struct line_walk {
     const struct sdb_profile *profile;
     const uint32_t *shown;
     const uint64_t *total;
-    struct sdb_times *times;
-    uint32_t *on_path; /* per line */
-    size_t lines;
-    uint32_t path;
+    uint32_t *row_of; /* per frame; SDB_NONE: of another file */
+    struct sdb_line_times *rows;
+    uint32_t *on_path; /* per row */
+    size_t count, capacity;
 };
 
-/* The line of a stack's frame when it is shown and of the file. */
-static bool
-line_of(const struct line_walk *w, uint32_t stack, uint32_t *line)
+/* The row of a stack's frame when it is shown and of the file, SDB_NONE. */
+static uint32_t
+row_of(const struct line_walk *w, uint32_t stack)
 {
-    const struct sdb_frame *frame = &w->profile->frames[w->profile->stacks[stack].frame];
-    *line = frame->line;
-    return w->shown[stack] == stack && w->profile->funcs[frame->func].path == w->path &&
-           frame->line < w->lines;
+    return w->shown[stack] == stack ? w->row_of[w->profile->stacks[stack].frame] : SDB_NONE;
 }
 
 static void
 line_enter(uint32_t stack, void *data)
 {
     struct line_walk *w = data;
-    uint32_t line;
-    if (line_of(w, stack, &line) && w->on_path[line]++ == 0)
-        w->times[line].total_ns += w->total[stack];
+    uint32_t row = row_of(w, stack);
+    if (row != SDB_NONE && w->on_path[row]++ == 0) w->rows[row].times.total_ns += w->total[stack];
 }
 
 static void
 line_leave(uint32_t stack, void *data)
 {
     struct line_walk *w = data;
-    uint32_t line;
-    if (line_of(w, stack, &line)) w->on_path[line]--;
+    uint32_t row = row_of(w, stack);
+    if (row != SDB_NONE) w->on_path[row]--;
+}
+
+/* A row for each line that a frame of the file is on: a log may name line 4,000,000,000. */
+static int
+line_rows_make(struct line_walk *w, uint32_t path)
+{
+    const struct sdb_profile *p = w->profile;
+    struct sdb_map rows = {0};
+    int err = sdb_grow(&w->rows, &w->capacity, 1, sizeof(*w->rows));
+    for (size_t i = 0; i < p->frames_count && !err; i++) {
+        w->row_of[i] = SDB_NONE;
+        if (p->funcs[p->frames[i].func].path != path) continue;
+        uint32_t line = p->frames[i].line, row = sdb_map_get(&rows, line, 0);
+        if (row == SDB_MAP_NONE) {
+            row = (uint32_t)w->count;
+            err = sdb_grow(&w->rows, &w->capacity, w->count + 1, sizeof(*w->rows));
+            if (!err) err = sdb_map_set(&rows, line, 0, row);
+            if (!err) w->rows[w->count++] = (struct sdb_line_times){line, {0, 0}};
+        }
+        w->row_of[i] = row;
+    }
+    sdb_map_free(&rows);
+    if (err) return err;
+    w->on_path = calloc(w->count + 1, sizeof(*w->on_path));
+    return w->on_path ? SDB_OK : SDB_ERR_NOMEM;
+}
+
+static int
+by_line(const void *left, const void *right)
+{
+    const struct sdb_line_times *a = left, *b = right;
+    return a->line < b->line ? -1 : a->line > b->line;
 }
 
 int
 sdb_sum_lines(const struct sdb_profile *p, const struct sdb_selection *s, enum sdb_metric metric,
-              uint32_t path, struct sdb_times **times, size_t *count)
+              uint32_t path, struct sdb_line_times **lines, size_t *count)
 {
-    size_t lines = 1;
-    for (size_t i = 0; i < p->frames_count; i++)
-        if (p->funcs[p->frames[i].func].path == path && p->frames[i].line >= lines)
-            lines = p->frames[i].line + 1;
-    if (lines > 1 << 24) lines = 1 << 24; /* no source is longer */
-
     struct stack_sum sum;
     uint32_t *shown = shown_stacks(p, s);
-    struct line_walk w = {
-        p,     shown, NULL, calloc(lines, sizeof(*w.times)), calloc(lines, sizeof(*w.on_path)),
-        lines, path};
-    int err = shown && w.times && w.on_path ? sum_stacks(p, s, metric, &sum) : SDB_ERR_NOMEM;
+    struct line_walk w = {p, shown, NULL, malloc((p->frames_count + 1) * sizeof(*w.row_of)),
+                          .rows = NULL};
+    int err = shown && w.row_of ? line_rows_make(&w, path) : SDB_ERR_NOMEM;
+    if (!err) err = sum_stacks(p, s, metric, &sum);
     if (err) goto out;
     for (size_t i = 1; i < p->stacks_count; i++) {
-        uint32_t line;
-        if (sum.self[i] && shown[i] != SDB_STACK_ROOT && line_of(&w, shown[i], &line))
-            w.times[line].self_ns += sum.self[i];
+        uint32_t row = sum.self[i] && shown[i] != SDB_STACK_ROOT ? row_of(&w, shown[i]) : SDB_NONE;
+        if (row != SDB_NONE) w.rows[row].times.self_ns += sum.self[i];
     }
     accumulate(p, sum.self);
     w.total = sum.self;
     err = sdb_profile_walk(p, line_enter, line_leave, &w);
     free(sum.self);
     if (err) goto out;
-    *times = w.times;
-    *count = lines;
-    w.times = NULL;
+    size_t kept = 0;
+    for (size_t i = 0; i < w.count; i++)
+        if (w.rows[i].times.total_ns || w.rows[i].times.self_ns) w.rows[kept++] = w.rows[i];
+    qsort(w.rows, kept, sizeof(*w.rows), by_line);
+    *lines = w.rows;
+    *count = kept;
+    w.rows = NULL;
 out:
-    free(w.times);
+    free(w.rows);
+    free(w.row_of);
     free(w.on_path);
     free(shown);
     return err;
@@ -184,8 +210,8 @@ sdb_sum_edges(const struct sdb_profile *p, const struct sdb_selection *s, enum s
     uint8_t *below =
         calloc(p->stacks_count, 1); /* 1: the outermost target is at or below, 2: it is this one */
     uint64_t *total = malloc(p->stacks_count * sizeof(*total));
-    struct sdb_times *callers = calloc(p->funcs_count, sizeof(*callers));
-    struct sdb_times *callees = calloc(p->funcs_count, sizeof(*callees));
+    struct sdb_reader_times *callers = calloc(p->funcs_count, sizeof(*callers));
+    struct sdb_reader_times *callees = calloc(p->funcs_count, sizeof(*callees));
     int err = shown && below && total && callers && callees ? sum_stacks(p, s, metric, &sum)
                                                             : SDB_ERR_NOMEM;
     if (err) goto out;
@@ -197,7 +223,7 @@ sdb_sum_edges(const struct sdb_profile *p, const struct sdb_selection *s, enum s
     }
     memcpy(total, sum.self, p->stacks_count * sizeof(*total));
     accumulate(p, total);
-    edges->own = (struct sdb_times){0, 0};
+    edges->own = (struct sdb_reader_times){0, 0};
     for (size_t i = 1; i < p->stacks_count; i++) {
         uint32_t func = p->frames[p->stacks[i].frame].func, parent = p->stacks[i].parent;
         uint32_t caller = shown[parent];
@@ -320,7 +346,7 @@ sdb_sum_tree(const struct sdb_profile *p, const struct sdb_selection *s, enum sd
     made[n++] = (struct sdb_tree_node){0, SDB_NONE, 0, 0, total[SDB_STACK_ROOT]};
     for (size_t i = 1; i < p->stacks_count; i++) {
         if (!total[i]) continue;
-        const struct sdb_frame *frame = &p->frames[p->stacks[i].frame];
+        const struct sdb_reader_frame *frame = &p->frames[p->stacks[i].frame];
         uint32_t parent = node_of[p->stacks[i].parent], node = parent;
         if (!(s->func_marks && s->func_marks[frame->func] & SDB_MARK_HIDE)) {
             uint32_t line = by_line ? frame->line : 0;

@@ -12,31 +12,37 @@
 
 #include "profile/select.h"
 
-struct sdb_times {
+struct sdb_reader_times {
     uint64_t self_ns, total_ns;
 };
 
 struct sdb_sums {
-    uint64_t total_ns;           /* equals the sum of all self times */
-    uint64_t samples;            /* ticks at which a selected thread was seen */
-    uint64_t unnamed_ns;         /* self time of code without a name */
-    size_t threads;              /* with time in the selection */
-    struct sdb_times *functions; /* per function; free() it */
+    uint64_t total_ns;                  /* equals the sum of all self times */
+    uint64_t samples;                   /* ticks at which a selected thread was seen */
+    uint64_t unnamed_ns;                /* self time of code without a name */
+    size_t threads;                     /* with time in the selection */
+    struct sdb_reader_times *functions; /* per function; free() it */
 };
 
 /* 0 or SDB_ERR_NOMEM. */
 int sdb_sum_functions(const struct sdb_profile *p, const struct sdb_selection *s,
                       enum sdb_metric metric, struct sdb_sums *sums);
 
-/* Lines of the functions in the file with path (string number) `path`: *times per line [0, *count); free() it.
+struct sdb_line_times {
+    uint32_t line;
+    struct sdb_reader_times times;
+};
+
+/* Lines with time of the functions in the file with path (string number) `path`, by line; free() *lines.
  * A line counts once per stack. */
 int sdb_sum_lines(const struct sdb_profile *p, const struct sdb_selection *s,
-                  enum sdb_metric metric, uint32_t path, struct sdb_times **times, size_t *count);
+                  enum sdb_metric metric, uint32_t path, struct sdb_line_times **lines,
+                  size_t *count);
 
 struct sdb_edges {
-    uint64_t total_ns;    /* of the selection */
-    struct sdb_times own; /* of the targets together */
-    struct sdb_times *callers,
+    uint64_t total_ns;           /* of the selection */
+    struct sdb_reader_times own; /* of the targets together */
+    struct sdb_reader_times *callers,
         *callees; /* per function; free() both. NO_FRAMES among callers: nobody calls it */
 };
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * blame.h - who held the GVL while a thread waited for it: the threads of the same process that ran (or
- * collected garbage) meanwhile.
+ * blame.h - who held the GVL while a thread waited for it.
  *
  * Runs on: offline
  */
@@ -17,8 +16,13 @@ struct sdb_blame {
 };
 
 /* For all gvl_wait segments of threads inside the intervals: the holders by (thread, stack, span), the longest
- * first. *rows is to be freed. 0 or SDB_ERR_NOMEM. */
+ * first; *rows is to be freed. Time in which several waited counts for each of them. 0, SDB_ERR_NOMEM, _STOPPED. */
 int sdb_blame_find(const struct sdb_profile *p, const struct sdb_interval *intervals, size_t n,
                    struct sdb_blame **rows, size_t *count);
+
+/* For each interval, a wait of its thread, the one holder of the same ring that held it longest; ns 0: nobody known. n
+ * rows, to be freed. */
+int sdb_blame_each(const struct sdb_profile *p, const struct sdb_interval *intervals, size_t n,
+                   struct sdb_blame **rows);
 
 #endif

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "error.h"
+#include "log/stop.h"
 
 enum {
     NODE_MAX = 1 << 24,
@@ -51,7 +52,7 @@ frame_find(struct sdb_decoder *d, uint32_t code, uint64_t where, uint32_t *frame
         return SDB_OK;
     }
     struct sdb_profile *p = d->profile;
-    const struct sdb_code *symbol = sdb_symbols_find(&d->symbols, code);
+    const struct sdb_reader_code *symbol = sdb_symbols_find(&d->symbols, code);
     if (!symbol && !d->symbols_tried) {
         d->symbols_tried = true;
         int err = sdb_symbols_read(&d->symbols, d->reader);
@@ -244,7 +245,8 @@ sdb_decoder_chunk(struct sdb_decoder *d, const uint8_t *bytes, size_t n)
     int err = chunk_begin(d, first);
     const uint8_t *at = bytes + SDB_AREA_HEADER_BYTES, *end = bytes + n;
     struct sdb_bytes payload;
-    while (!err && sdb_block_next(&at, end, h.seq, &payload)) err = block_decode(d, payload);
+    while (!err && sdb_block_next(&at, end, h.seq, &payload))
+        err = sdb_stop_asked() ? SDB_ERR_STOPPED : block_decode(d, payload);
     d->chunk_whole = !err && at > bytes + SDB_AREA_HEADER_BYTES;
     return err;
 }

@@ -21,8 +21,8 @@
 
 enum { SDB_SLOT_MAX = 16384 };
 #define SDB_REL_MAX (1ull << 62)
-/* A second's work: no recorder's log comes near, a hostile one is answered with less. */
-enum { SDB_WALK_MAX = 1 << 28 };
+/* Less than a second's work: no recorder's log comes near, a hostile one is answered with less. */
+enum { SDB_WALK_MAX = 1 << 26 };
 
 struct sdb_track {   /* a slot: its thread and that one's last sample */
     uint32_t thread; /* SDB_NONE: free */

@@ -268,7 +268,7 @@ change_note(struct sdb_decoder *d, uint32_t thread, uint64_t at)
     struct sdb_thread *t = &d->profile->threads[thread];
     sdb_decoder_changes(d, t);
     bool early = at > d->now; /* the scanner took it a little behind its tick */
-    struct sdb_changes *c = early ? &t->early_changes : &t->changes;
+    struct sdb_reader_changes *c = early ? &t->early_changes : &t->changes;
     bool first = early ? c->first == 0 : c->last <= d->before;
     if (first || at < c->first) c->first = at;
     if (first || at > c->last) c->last = at;

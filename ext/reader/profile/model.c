@@ -30,7 +30,7 @@ fixed_add(struct sdb_profile *p)
     }
     if (!err) err = sdb_table_room(p, stacks);
     if (err) return err;
-    p->stacks[p->stacks_count++] = (struct sdb_stack){0};
+    p->stacks[p->stacks_count++] = (struct sdb_reader_stack){0};
     err = sdb_profile_frame(p, SDB_FUNC_UNKNOWN, 0, &frame);
     if (!err) err = sdb_profile_stack(p, SDB_STACK_ROOT, frame, &number);
     if (!err) err = sdb_profile_frame(p, SDB_FUNC_NO_FRAMES, 0, &frame);
@@ -114,7 +114,7 @@ sdb_profile_string(struct sdb_profile *p, const void *bytes, size_t n, uint32_t 
     if (!copy) return SDB_ERR_NOMEM;
     err = sdb_map_set(&p->string_map, hash, n, (uint32_t)p->strings_count);
     if (err) return err;
-    p->strings[p->strings_count] = (struct sdb_text){(const char *)copy, (uint32_t)n};
+    p->strings[p->strings_count] = (struct sdb_reader_text){(const char *)copy, (uint32_t)n};
     *string = (uint32_t)p->strings_count++;
     return SDB_OK;
 }
@@ -146,7 +146,7 @@ sdb_profile_frame(struct sdb_profile *p, uint32_t func, uint32_t line, uint32_t 
         if (!err) err = sdb_map_set(&p->frame_map, func, line, (uint32_t)p->frames_count);
         if (err) return err;
         found = (uint32_t)p->frames_count++;
-        p->frames[found] = (struct sdb_frame){func, line};
+        p->frames[found] = (struct sdb_reader_frame){func, line};
     }
     *frame = found;
     return SDB_OK;
@@ -166,7 +166,7 @@ sdb_profile_stack(struct sdb_profile *p, uint32_t parent, uint32_t frame, uint32
         if (!err) err = sdb_map_set(&p->stack_map, parent, frame, (uint32_t)p->stacks_count);
         if (err) return err;
         found = (uint32_t)p->stacks_count++;
-        p->stacks[found] = (struct sdb_stack){
+        p->stacks[found] = (struct sdb_reader_stack){
             .parent = parent,
             .frame = frame,
             .depth = p->stacks[parent].depth + 1,
@@ -218,7 +218,7 @@ static void
 recursion_enter(uint32_t stack, void *data)
 {
     struct recursion *r = data;
-    struct sdb_stack *at = &r->profile->stacks[stack];
+    struct sdb_reader_stack *at = &r->profile->stacks[stack];
     at->again = r->on_path[r->profile->frames[at->frame].func]++ > 0;
 }
 

@@ -38,7 +38,7 @@ enum sdb_fixed {
     SDB_STACK_FIXED_COUNT,
 };
 
-struct sdb_text { /* a string in the arena */
+struct sdb_reader_text { /* a string in the arena */
     const char *at;
     uint32_t n;
 };
@@ -49,11 +49,11 @@ struct sdb_func {
     uint32_t kind;       /* enum sdb_code_kind; 0 for the fixed ones */
 };
 
-struct sdb_frame {
+struct sdb_reader_frame {
     uint32_t func, line;
 };
 
-struct sdb_stack {
+struct sdb_reader_stack {
     uint32_t parent; /* below its own number */
     uint32_t frame;
     uint32_t depth : 31;
@@ -69,7 +69,7 @@ struct sdb_segment {
     uint32_t state : 3;
 };
 
-struct sdb_changes {
+struct sdb_reader_changes {
     uint64_t first, last;
 };
 
@@ -85,7 +85,7 @@ struct sdb_thread {
     uint32_t carry_ticks;
     /* while loading: its slot, and changes of its inner spans since the tick before, and behind this tick; all else: labels.h */
     uint32_t slot;
-    struct sdb_changes changes, early_changes;
+    struct sdb_reader_changes changes, early_changes;
 };
 
 struct sdb_pair { /* a tag */
@@ -186,10 +186,10 @@ struct sdb_ring_row {
 
 struct sdb_profile {
     SDB_TABLE(struct sdb_ring_row, rings);
-    SDB_TABLE(struct sdb_text, strings);
+    SDB_TABLE(struct sdb_reader_text, strings);
     SDB_TABLE(struct sdb_func, funcs);
-    SDB_TABLE(struct sdb_frame, frames);
-    SDB_TABLE(struct sdb_stack, stacks);
+    SDB_TABLE(struct sdb_reader_frame, frames);
+    SDB_TABLE(struct sdb_reader_stack, stacks);
     SDB_TABLE(struct sdb_thread, threads);
     SDB_TABLE(struct sdb_span, spans);
     SDB_TABLE(struct sdb_span_piece, pieces);

@@ -134,11 +134,11 @@ unseen_fill(struct sdb_decoder *d, const struct sdb_track *track, struct sdb_ste
 void
 sdb_decoder_changes(const struct sdb_decoder *d, struct sdb_thread *t)
 {
-    struct sdb_changes *now = &t->changes, *early = &t->early_changes;
+    struct sdb_reader_changes *now = &t->changes, *early = &t->early_changes;
     if (early->first == 0 || early->first > d->now) return;
     if (now->last <= d->before) now->first = early->first;
     now->last = early->last;
-    *early = (struct sdb_changes){0, 0};
+    *early = (struct sdb_reader_changes){0, 0};
 }
 
 static void
@@ -153,7 +153,7 @@ change_fill(const struct sdb_decoder *d, struct sdb_track *track, struct sdb_ste
         step->hidden_us = us_up(d->now - division.first) - step->after_change_us;
         return;
     }
-    const struct sdb_changes *c = &t->changes;
+    const struct sdb_reader_changes *c = &t->changes;
     if (c->last <= d->before) return;
     uint64_t middle = c->first + (c->last - c->first) / 2;
     step->has_change = true;

@@ -9,6 +9,9 @@
 #include <stdlib.h>
 
 #include "error.h"
+#include "log/stop.h"
+
+enum { LOOK_EACH = 1024 }; /* pieces between two looks whether anybody wants them still */
 
 /* 1 per stack that holds a function in focus. Parents come first. */
 static uint8_t *
@@ -17,7 +20,7 @@ focused_stacks(const struct sdb_profile *p, const struct sdb_selection *s)
     uint8_t *passes = calloc(p->stacks_count, 1);
     if (!passes) return NULL;
     for (size_t i = 1; i < p->stacks_count; i++) {
-        const struct sdb_stack *stack = &p->stacks[i];
+        const struct sdb_reader_stack *stack = &p->stacks[i];
         passes[i] =
             passes[stack->parent] || s->func_marks[p->frames[stack->frame].func] & SDB_MARK_FOCUS;
     }
@@ -37,19 +40,22 @@ struct walk {
     const uint8_t *stacks;
     sdb_piece_visit *visit;
     void *data;
+    unsigned looked; /* pieces and ranges so far */
 };
 
 static int
-walk_range(const struct walk *w, uint32_t thread, uint64_t from, uint64_t to)
+walk_range(struct walk *w, uint32_t thread, uint64_t from, uint64_t to)
 {
     const struct sdb_thread *t = &w->profile->threads[thread];
     if (from < w->selection->from) from = w->selection->from;
     if (to > w->selection->to) to = w->selection->to;
     if (to > t->end) to = t->end;
+    if (++w->looked % LOOK_EACH == 0 && sdb_stop_asked()) return SDB_ERR_STOPPED;
     for (size_t i = from < to ? sdb_segment_find(t, from) : t->segment_count; i < t->segment_count;
          i++) {
         const struct sdb_segment *segment = &t->segments[i];
         if (segment->t0 >= to) break;
+        if (++w->looked % LOOK_EACH == 0 && sdb_stop_asked()) return SDB_ERR_STOPPED;
         if (!(w->selection->states >> segment->state & 1)) continue;
         if (w->stacks && !w->stacks[segment->stack]) continue;
         uint64_t end = sdb_segment_end(t, i);
@@ -75,7 +81,7 @@ sdb_select(const struct sdb_profile *p, const struct sdb_selection *s, sdb_piece
 {
     uint8_t *stacks = s->focus ? focused_stacks(p, s) : NULL;
     if (s->focus && !stacks) return SDB_ERR_NOMEM;
-    struct walk w = {p, s, stacks, visit, data};
+    struct walk w = {p, s, stacks, visit, data, 0};
     int stop = 0;
     if (s->intervals) {
         for (size_t i = 0; i < s->interval_count && !stop; i++) {
@@ -115,6 +121,19 @@ sdb_intervals_normalize(struct sdb_interval *intervals, size_t n)
         }
     }
     return kept;
+}
+
+bool
+sdb_intervals_cover(const struct sdb_interval *intervals, size_t n, uint32_t thread, uint64_t at)
+{
+    size_t low = 0, high = n; /* the last that begins at or before */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct sdb_interval *in = &intervals[middle];
+        if (in->thread < thread || (in->thread == thread && in->t0 <= at)) low = middle + 1;
+        else high = middle;
+    }
+    return low && intervals[low - 1].thread == thread && at <= intervals[low - 1].t1;
 }
 
 size_t

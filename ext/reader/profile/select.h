@@ -72,6 +72,9 @@ int sdb_select(const struct sdb_profile *p, const struct sdb_selection *s, sdb_p
 
 /* Sorts, cuts to nothing what is empty, joins what overlaps. Returns how many are left. */
 size_t sdb_intervals_normalize(struct sdb_interval *intervals, size_t n);
+/* Whether one of them (normalized) has the thread at that instant, its end included. */
+bool sdb_intervals_cover(const struct sdb_interval *intervals, size_t n, uint32_t thread,
+                         uint64_t at);
 /* What is in both (both normalized) into out, which has room for a_n + b_n. Returns how many. */
 size_t sdb_intervals_intersect(const struct sdb_interval *a, size_t a_n,
                                const struct sdb_interval *b, size_t b_n, struct sdb_interval *out);

@@ -217,7 +217,16 @@ sdb_tag_intervals(const struct sdb_profile *p, struct sdb_tag tag, struct sdb_in
 }
 
 uint32_t
-sdb_span_at(const struct sdb_profile *p, uint32_t thread, uint64_t at)
+sdb_span_root(const struct sdb_profile *p, uint32_t span)
+{
+    for (int i = 0; i < PARENTS_MAX && p->spans[span].parent != SDB_NONE; i++)
+        span = p->spans[span].parent;
+    return span;
+}
+
+/* Index of the first piece of (thread, later than at); pieces are sorted by thread and time. */
+static size_t
+piece_after(const struct sdb_profile *p, uint32_t thread, uint64_t at)
 {
     size_t low = 0, high = p->pieces_count;
     while (low < high) {
@@ -227,8 +236,25 @@ sdb_span_at(const struct sdb_profile *p, uint32_t thread, uint64_t at)
             low = middle + 1;
         else high = middle;
     }
-    if (low == 0) return SDB_NONE;
-    const struct sdb_span_piece *piece = &p->pieces[low - 1];
+    return low;
+}
+
+uint64_t
+sdb_span_change(const struct sdb_profile *p, uint32_t thread, uint64_t at)
+{
+    size_t after = piece_after(p, thread, at);
+    const struct sdb_span_piece *inside = after ? &p->pieces[after - 1] : NULL;
+    if (inside && inside->thread == thread && at < inside->t1) return inside->t1;
+    if (after < p->pieces_count && p->pieces[after].thread == thread) return p->pieces[after].t0;
+    return SDB_NO_TIME;
+}
+
+uint32_t
+sdb_span_at(const struct sdb_profile *p, uint32_t thread, uint64_t at)
+{
+    size_t after = piece_after(p, thread, at);
+    if (after == 0) return SDB_NONE;
+    const struct sdb_span_piece *piece = &p->pieces[after - 1];
     bool open_end = piece->t1 == at && p->spans[piece->span].flags & SDB_SPAN_OPEN;
     return piece->thread == thread && (at < piece->t1 || open_end) ? piece->span : SDB_NONE;
 }

@@ -40,6 +40,12 @@ int sdb_spans_intervals(const struct sdb_profile *p, const uint32_t *spans, size
 int sdb_tag_intervals(const struct sdb_profile *p, struct sdb_tag tag, struct sdb_interval **out,
                       size_t *count);
 
+/* The outermost span that a span is in; itself when it is in none. */
+uint32_t sdb_span_root(const struct sdb_profile *p, uint32_t span);
+
+/* When, after `at`, the thread goes on to another span, or none; SDB_NO_TIME never. */
+uint64_t sdb_span_change(const struct sdb_profile *p, uint32_t thread, uint64_t at);
+
 /* The innermost span the thread works for at an instant, SDB_NONE. */
 uint32_t sdb_span_at(const struct sdb_profile *p, uint32_t thread, uint64_t at);
 

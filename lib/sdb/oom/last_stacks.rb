@@ -57,9 +57,7 @@ module Sdb
 
       # Root first, as everywhere.
       def frames(thread, names)
-        shown = names.compact.map do |name, path, line|
-          name ? Profile::Frame.new(name: name, path: path, line: line) : UNNAMED
-        end
+        shown = names.compact.map { |row| row ? Profile::Frame.new(**row) : UNNAMED }
         missing = thread.frame_total - thread.frames.size
         return shown.reverse unless missing.positive?
 

@@ -10,18 +10,18 @@ module Sdb
       # `sdb functions`
       #: (?metric: Symbol, **untyped) -> Functions ! FilterError
       def functions(metric: :wall, **filters)
-        total, samples, unnamed, threads, times = data.native.sum_functions(select(filters).native, metric_number(metric))
-        Functions.new(metric: metric.to_s, total_ns: total, threads: threads, samples: samples, unnamed_ns: unnamed,
-                      functions: function_times(times), lost: lost)
+        sums = data.native.sum_functions(select(filters).native, known(metric))
+        Functions.new(metric: metric.to_s, **sums.slice(:total_ns, :threads, :samples, :unnamed_ns),
+                      functions: function_times(sums[:functions]), lost: lost)
       end
 
       # `sdb lines FILE`. path: as recorded, or a unique end of it ("models/user.rb"); none matching: FilterError.
       #: (String, ?metric: Symbol, **untyped) -> Lines ! FilterError
       def lines(path, metric: :wall, **filters)
         path = recorded_path(path)
-        times = data.native.sum_lines(select(filters).native, metric_number(metric), path).unpack("Q*")
-        rows = times.each_slice(2).with_index.filter_map do |(self_ns, total_ns), line|
-          LineTime.new(line: line, self_ns: self_ns, total_ns: total_ns) unless total_ns.zero? && self_ns.zero?
+        columns = data.native.sum_lines(select(filters).native, known(metric), path)
+        rows = columns[:line].unpack("L*").zip(columns[:self_ns].unpack("Q*"), columns[:total_ns].unpack("Q*")).map do |line, self_ns, total_ns|
+          LineTime.new(line: line, self_ns: self_ns, total_ns: total_ns)
         end
         Lines.new(path: path, lines: rows, lost: lost)
       end
@@ -35,16 +35,16 @@ module Sdb
       # `sdb threads`
       #: (**untyped) -> Threads ! FilterError
       def threads(**filters)
-        rows = data.native.sum_threads(select(filters).unmarked).unpack("Q*").each_slice(8)
-        found = rows.with_index.filter_map { |row, number| thread_time(number, row) unless row[6] > row[7] }
+        rows = data.native.sum_threads(select(filters).unmarked)
+        found = rows.each_with_index.filter_map { |row, number| thread_time(number, row) if row }
         Threads.new(threads: found, lost: lost)
       end
 
       # `sdb tree`. lines: true gives a node a line, false one per function. min_ns drops smaller nodes.
       #: (?metric: Symbol, ?lines: bool, ?min_ns: Integer, **untyped) -> Tree ! FilterError
       def tree(metric: :wall, lines: false, min_ns: 0, **filters)
-        rows = unpack_tree(data.native.sum_tree(select(filters).native, metric_number(metric), lines))
-        Tree.new(metric: metric.to_s, total_ns: rows[0][5], roots: tree_nodes(rows, lines, min_ns), lost: lost)
+        columns = data.native.sum_tree(select(filters).native, known(metric), lines)
+        Tree.new(metric: metric.to_s, total_ns: columns[:total_ns].unpack1("Q"), roots: tree_nodes(columns, lines, min_ns), lost: lost)
       end
 
       # `sdb callers F`. function: name or Regexp.
@@ -54,10 +54,11 @@ module Sdb
         targets = "\0".b * data.functions.size
         numbers.each { |number| targets.setbyte(number, 1) }
         native = select(filters).native
-        total, self_ns, total_ns, callers, callees = data.native.sum_edges(native, metric_number(metric), targets)
-        Callers.new(metric: metric.to_s, total_ns: total, functions: target_times(numbers, self_ns, total_ns, native, metric),
-                    callers: function_times(callers).reject { |f| f.name == data.functions[1].name }.sort_by { |f| -f.total_ns },
-                    callees: function_times(callees).sort_by { |f| -f.total_ns }, lost: lost)
+        edges = data.native.sum_edges(native, known(metric), targets)
+        nobody = data.functions[Native::Profile::NO_FRAMES_FUNCTION].name
+        Callers.new(metric: metric.to_s, total_ns: edges[:total_ns], functions: target_times(numbers, edges, native, metric),
+                    callers: function_times(edges[:callers]).reject { |f| f.name == nobody }.sort_by { |f| -f.total_ns },
+                    callees: function_times(edges[:callees]).sort_by { |f| -f.total_ns }, lost: lost)
       end
 
       # `sdb export collapsed` without the formatting: yields (process label, thread label, frames root first,
@@ -67,12 +68,12 @@ module Sdb
         return enum_for(:each_stack, metric: metric, **filters) unless block_given?
 
         selection = select(filters)
-        _, thread_column, stack_column, *metrics = data.native.sum_cells(selection.native)
-        columns = [thread_column.unpack("L*"), stack_column.unpack("L*"), metrics[metric_number(metric)].unpack("Q*")]
-        columns.transpose.each do |thread, stack, ns|
+        cells = data.native.sum_cells(selection.native)
+        budget = data.frame_budget
+        cells[:thread].unpack("L*").zip(cells[:stack].unpack("L*"), cells[known(metric)].unpack("Q*")) do |thread, stack, ns|
           next if ns.zero?
 
-          yield process_label(data.threads[thread].ring), thread_label(thread), shown_frames(stack, selection.marks), ns
+          yield process_label(data.threads[thread].ring), thread_label(thread), shown_frames(stack, selection.marks, budget), ns
         end
       end
 
@@ -97,7 +98,7 @@ module Sdb
       #: (?limit: Integer?, ?metric: Symbol, **untyped) -> Spans ! FilterError
       def slow(limit: 20, metric: :wall, **filters)
         numbers = select(filters).spans(roots: true)
-        walls = data.native.span_times.last
+        walls = data.native.span_times[:wall]
         worth = metric == :wall ? ->(n) { walls.unpack1("Q", offset: n * 8) } : ->(n) { span_answers.span(n).public_send(:"#{metric}_ns") }
         # max_by makes room for as many as it is asked for.
         limit = [limit || numbers.size, numbers.size].min
@@ -113,7 +114,7 @@ module Sdb
         numbers = selection.spans(roots: false)
         raise FilterError, "no request #{id} in these logs (`sdb slow` lists some)" if numbers.empty?
 
-        walls = data.native.span_times.last
+        walls = data.native.span_times[:wall]
         span_answers.request(numbers.max_by { |number| walls.unpack1("Q", offset: number * 8) }, selection, lost)
       end
 
@@ -123,7 +124,8 @@ module Sdb
       def stacks(at: nil, **filters)
         selection = select(filters)
         instant = at ? [Instants.new(data).window(nil, at).last, data.end_ns].min : @part && @part[:to]
-        threads = data.threads.each_index.filter_map { |number| thread_stack(number, instant, selection) if selection.thread?(number) }
+        budget = data.frame_budget
+        threads = data.threads.each_index.filter_map { |number| thread_stack(number, instant, selection, budget) if selection.thread?(number) }
         Stacks.new(at: stacks_time(instant), threads: threads)
       end
 
@@ -133,12 +135,13 @@ module Sdb
         return enum_for(:each_segment, **filters) unless block_given?
 
         selection = select(filters)
-        _, *columns = data.native.segments(selection.native)
-        columns.zip(%w[L* Q* Q* L* C* Q*]).map { |bytes, format| bytes.unpack(format) }
-               .transpose.each do |thread, start, duration, stack, state, cpu|
+        columns = data.native.segments(selection.native)
+        formats = { thread: "L*", start_ns: "Q*", duration_ns: "Q*", stack: "L*", state: "C*", cpu_ns: "Q*" }
+        budget = data.frame_budget
+        formats.map { |name, format| columns[name].unpack(format) }.transpose.each do |thread, start, duration, stack, state, cpu|
           info = data.threads[thread]
           yield Segment.new(thread: info, start_ns: data.ring_time(info.ring, start), duration_ns: duration,
-                            state: STATES[state], cpu_ns: cpu, frames: shown_frames(stack, selection.marks))
+                            state: STATES[state], cpu_ns: cpu, frames: shown_frames(stack, selection.marks, budget))
         end
       end
 
@@ -148,15 +151,14 @@ module Sdb
       # focus applies, hide and only_app do not.
       #: (**untyped) -> Hash[Symbol, String | Integer]
       def segment_columns(**filters)
-        names = %i[count thread start_ns duration_ns stack state cpu_ns]
-        names.zip(data.native.segments(select(filters).native)).to_h
+        data.native.segments(select(filters).native)
       end
 
       # Self time per thread and stack under each metric, packed: {count:, thread: u32, stack: u32, wall: u64,
       # cpu: u64, gvl_wait: u64, blocked: u64, gc: u64}; numbers as in segment_columns.
       #: (**untyped) -> Hash[Symbol, String | Integer]
       def cell_columns(**filters)
-        %i[count thread stack].concat(METRICS).zip(data.native.sum_cells(select(filters).native)).to_h
+        data.native.sum_cells(select(filters).native)
       end
 
       # The dictionaries behind the columns:
@@ -165,9 +167,9 @@ module Sdb
       # children. kind: 1 Ruby, 2 C, 0 a stand-in such as "(unknown)".
       #: () -> Hash[Symbol, untyped]
       def dictionaries
-        parents, tops = data.native.stacks
-        functions, lines = data.native.frames
-        { stack_parent: parents, stack_frame: tops, frame_function: functions, frame_line: lines,
+        stacks = data.native.stacks
+        frames = data.native.frames
+        { stack_parent: stacks[:parent], stack_frame: stacks[:frame], frame_function: frames[:function], frame_line: frames[:line],
           functions: data.functions.map(&:to_a) }
       end
 
@@ -177,12 +179,14 @@ module Sdb
 
       def span_answers = @span_answers ||= SpanAnswers.new(data)
 
-      def metric_number(metric)
-        METRICS.index(metric.to_sym) or raise FilterError, "no metric #{metric} (there are #{METRICS.join(", ")})"
+      def known(metric)
+        METRICS.find { |name| name == metric.to_sym } or raise FilterError, "no metric #{metric} (there are #{METRICS.join(", ")})"
       end
 
-      def function_times(packed)
-        rows = packed.unpack("Q*").each_slice(2).with_index.filter_map do |(self_ns, total_ns), number|
+      # columns: {self_ns:, total_ns:} per function
+      def function_times(columns)
+        times = columns[:self_ns].unpack("Q*").zip(columns[:total_ns].unpack("Q*"))
+        rows = times.each_with_index.filter_map do |(self_ns, total_ns), number|
           data.function_time(number, self_ns, total_ns) unless total_ns.zero? && self_ns.zero?
         end
         rows.sort_by { |f| [-f.self_ns, -f.total_ns, f.name, f.path, f.line] }
@@ -190,10 +194,9 @@ module Sdb
 
       def thread_time(number, row)
         info = data.threads[number]
-        running, gvl_wait, blocked, gc, unknown, cpu, first, last = row
-        ThreadTime.new(pid: info.pid, tid: info.tid, name: data.thread_name(number), start_ns: data.ring_time(info.ring, first),
-                       end_ns: data.ring_time(info.ring, last), running_ns: running, gvl_wait_ns: gvl_wait, blocked_ns: blocked,
-                       gc_ns: gc, cpu_ns: cpu, unknown_ns: unknown, states: info.states)
+        ThreadTime.new(pid: info.pid, tid: info.tid, name: data.thread_name(number), states: info.states,
+                       start_ns: data.ring_time(info.ring, row[:first]), end_ns: data.ring_time(info.ring, row[:last]),
+                       **row.slice(:running_ns, :gvl_wait_ns, :blocked_ns, :gc_ns, :cpu_ns, :unknown_ns))
       end
 
       def recorded_path(path)
@@ -208,23 +211,18 @@ module Sdb
         raise FilterError, "#{path} could be #{matches.first(5).join(", ")}"
       end
 
-      def unpack_tree(packed)
-        packed.unpack("Q*").each_slice(4).map do |a, b, self_ns, total_ns|
-          [a & 0xffff_ffff, a >> 32, b & 0xffff_ffff, 0, self_ns, total_ns]
-        end
-      end
-
       # Children come after their parents: made from the last to the first, each finds its own children made.
-      def tree_nodes(rows, lines, min_ns)
+      def tree_nodes(columns, lines, min_ns)
+        parents, functions, node_lines = columns.values_at(:parent, :function, :line).map { |column| column.unpack("L*") }
+        self_ns, total_ns = columns.values_at(:self_ns, :total_ns).map { |column| column.unpack("Q*") }
         children = Hash.new { |hash, key| hash[key] = [] }
-        (rows.size - 1).downto(1) do |i|
-          parent, function, line, _, self_ns, total_ns = rows[i]
+        (parents.size - 1).downto(1) do |i|
           own = children.delete(i) || []
-          next if total_ns < min_ns
+          next if total_ns[i] < min_ns
 
-          f = data.functions[function]
-          children[parent] << TreeNode.new(name: f.name, path: f.path, line: lines ? line : f.line, self_ns: self_ns,
-                                           total_ns: total_ns, children: own.sort_by { |n| [-n.total_ns, n.name] })
+          f = data.functions[functions[i]]
+          children[parents[i]] << TreeNode.new(name: f.name, path: f.path, line: lines ? node_lines[i] : f.line, self_ns: self_ns[i],
+                                               total_ns: total_ns[i], children: own.sort_by { |n| [-n.total_ns, n.name] })
         end
         children[0].sort_by { |n| [-n.total_ns, n.name] }
       end
@@ -247,11 +245,11 @@ module Sdb
       end
 
       # Several functions: each with its own times, which need not add up.
-      def target_times(numbers, self_ns, total_ns, native, metric)
-        return [data.function_time(numbers.first, self_ns, total_ns)] if numbers.size == 1
+      def target_times(numbers, edges, native, metric)
+        return [data.function_time(numbers.first, edges[:self_ns], edges[:target_ns])] if numbers.size == 1
 
-        times = data.native.sum_functions(native, metric_number(metric)).last.unpack("Q*")
-        numbers.map { |n| data.function_time(n, times[n * 2], times[n * 2 + 1]) }.reject { |f| f.total_ns.zero? }
+        times = data.native.sum_functions(native, known(metric))[:functions].transform_values { |column| column.unpack("Q*") }
+        numbers.map { |n| data.function_time(n, times[:self_ns][n], times[:total_ns][n]) }.reject { |f| f.total_ns.zero? }
                .sort_by { |f| -f.total_ns }
       end
 
@@ -262,25 +260,23 @@ module Sdb
 
       def thread_label(number) = data.thread_name(number) || data.threads[number].tid.to_s
 
-      def shown_frames(stack, marks)
-        return data.frames(stack, named: true) if marks.nil?
-
-        shown = data.shown_frames(stack, marks, named: true)
-        shown.empty? ? [data.frame(1, 0)] : shown
+      def shown_frames(stack, marks, budget)
+        shown = data.frames(stack, marks: marks, named: true, budget: budget)
+        shown.empty? ? [data.frame(Native::Profile::NO_FRAMES_FUNCTION, 0)] : shown
       end
 
-      def thread_stack(number, instant, selection)
+      def thread_stack(number, instant, selection, budget)
         info = data.threads[number]
         row = data.ring_rows[info.ring]
         at = instant || row[:last]
-        stack, state, since = data.native.stack_at(number, at)
-        return if stack.nil? || (info.end_ns < data.ring_time(info.ring, at) && !instant)
-        return unless selection.covers?(number, at, state, stack)
+        found = data.native.stack_at(number, at)
+        return if found.nil? || (info.end_ns < data.ring_time(info.ring, at) && !instant)
+        return unless selection.covers?(number, at, found[:state], found[:stack])
 
         span = data.native.span_at(number, at)
-        ThreadStack.new(pid: info.pid, tid: info.tid, name: data.thread_name(number), state: STATES[state],
-                        since_ns: data.ring_time(info.ring, since), span: span && data.text(data.native.span_row(span)[8]),
-                        frames: selection.frames(stack))
+        ThreadStack.new(pid: info.pid, tid: info.tid, name: data.thread_name(number), state: STATES[found[:state]],
+                        since_ns: data.ring_time(info.ring, found[:since]), span: span && data.text(data.native.span_name(span)),
+                        frames: selection.frames(found[:stack], budget))
       end
 
       def stacks_time(instant)

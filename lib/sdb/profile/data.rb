@@ -3,18 +3,13 @@
 require_relative "../native"
 require_relative "../ring"
 require_relative "documents"
+require_relative "frame_budget"
 
 module Sdb
   class Profile
     # A loaded native profile and what Ruby keeps of it: names made valid UTF-8, frames, threads, clocks.
     # Threads, stacks, functions and spans are numbers here. Times are ns on the common line of all rings.
     class Data
-      # Numbers that profile/model.h fixes.
-      FIXED_FUNCTIONS = 4
-      UNKNOWN_STACK = 1
-      EMPTY_STACK = 2
-      UNNAMED_FUNCTION = 2
-
       Function = Struct.new(:name, :path, :line, :kind)
 
       attr_reader :native, :rings, :functions, :threads, :ring_rows
@@ -24,12 +19,9 @@ module Sdb
         @rings = rings
         from, to = Data.bounds(window)
         @native = Native::Profile.new(logs, rings.map(&:parked_until_ns), from, to)
-        @functions = native.functions.map { |name, path, line, kind| Function.new(text(name), text(path), line, kind).freeze }
+        @functions = native.functions.map { |row| Function.new(text(row[:name]), text(row[:path]), row[:line], row[:kind]).freeze }
         @ring_rows = native.rings
         @threads = native.threads.map { |row| thread_info(row) }
-        frame_functions, frame_lines = native.frames
-        @frame_functions = frame_functions.unpack("L*")
-        @frame_lines = frame_lines.unpack("L*")
         @frames = {}
         @clocks = {}
       end
@@ -67,20 +59,27 @@ module Sdb
         guesses.min_by { |at| [at.abs, (at - end_ns).abs].min } || 0
       end
 
-      # Frames of a stack, root first. named: also the stand-ins "(unknown)" and "(no Ruby frames)".
-      def frames(stack, named: false)
-        return [] if !named && stack <= EMPTY_STACK
+      # How many frames an answer may write.
+      def frame_budget = FrameBudget.new(native.stack_count)
 
-        native.stack_frames(stack).map { |function, line| frame(function, line) }
+      # Frames of a stack, root first, without the functions that marks hide. named: also the stand-ins "(unknown)" and
+      # "(no Ruby frames)". budget: see FrameBudget. newest: only so many innermost ones.
+      #: (Integer, ?marks: String?, ?named: bool, ?budget: FrameBudget?, ?newest: Integer?) -> Array[Frame]
+      def frames(stack, marks: nil, named: false, budget: nil, newest: nil)
+        return [] if !named && stack < Native::Profile::FIXED_STACKS
+
+        depth = native.stack_depth(stack)
+        oldest = newest ? 0 : (budget&.ends(depth) || depth)
+        newest ||= oldest
+        native.stack_frames(stack, oldest, newest).filter_map do |function, line|
+          next (cut(depth - oldest - newest) if oldest.positive?) if function.nil?
+
+          frame(function, line) unless marks&.getbyte(function)&.anybits?(Selection::HIDE)
+        end
       end
 
-      # The same without the functions that marks hide.
-      def shown_frames(stack, marks, named: false)
-        return [] if !named && stack <= EMPTY_STACK
-
-        native.stack_frames(stack).reject { |function, _| marks.getbyte(function).anybits?(Selection::HIDE) }
-              .map { |function, line| frame(function, line) }
-      end
+      # What stands where frames were left out.
+      def cut(count) = Frame.new(name: "(#{count} frames left out)", path: "", line: 0)
 
       def frame(function, line)
         @frames[(function << 32) | line] ||= begin
@@ -108,16 +107,16 @@ module Sdb
       private
 
       def clocks(ring)
-        @clocks[ring] ||= native.clocks(ring).unpack("Q*").each_slice(2).to_a.transpose.then { |pair| pair.empty? ? [[], []] : pair }
+        @clocks[ring] ||= native.clocks(ring).values_at(:at, :realtime).map { |column| column.unpack("Q*") }
       end
 
       def thread_info(row)
-        ring, serial, tid, flags, name, birth, death, first, last = row
+        ring = row[:ring]
         base = @ring_rows[ring][:base]
-        ThreadInfo.new(ring: ring, serial: serial, pid: @rings[ring].pid, tid: tid, name: text(name),
-                       start_ns: (birth || first) - base, end_ns: (death || last) - base,
-                       states: flags.anybits?(4) || !@rings[ring].flags.include?(:states_exact) ? "inferred" : "exact",
-                       main: flags.anybits?(2), own: flags.anybits?(1))
+        ThreadInfo.new(ring: ring, serial: row[:serial], pid: @rings[ring].pid, tid: row[:tid], name: text(row[:name]),
+                       start_ns: (row[:birth] || row[:first]) - base, end_ns: (row[:death] || row[:last]) - base,
+                       states: row[:inferred] || !@rings[ring].flags.include?(:states_exact) ? "inferred" : "exact",
+                       main: row[:main], own: row[:own])
       end
     end
   end

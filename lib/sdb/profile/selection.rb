@@ -15,9 +15,9 @@ module Sdb
     class Selection
       NAMES = %i[from to last pid thread endpoint request trace tag state min_duration percentile focus hide only_app
                  own].freeze
-      FOCUS = 1
+      FOCUS = 1 # Native::Profile::MARK_FOCUS and MARK_HIDE
       HIDE = 2
-      ALL_STATES = 0b11111
+      ALL_STATES = (1 << STATES.size) - 1
 
       # @param data [Data]
       # part: what the profile is a part of, see Profile#within.
@@ -36,20 +36,21 @@ module Sdb
 
       attr_reader :from, :to
 
-      # [from, to, threads, intervals, states, marks, focus] as rb_sdb_selection wants it.
-      #: () -> Array[untyped]
+      # As the native questions want it.
+      #: () -> Hash[Symbol, untyped]
       def native
-        @native ||= [from, to, @threads, intervals, states, marks, @filters.key?(:focus)].freeze
+        @native ||= { from: from, to: to, threads: @threads, intervals: intervals, states: states, marks: marks,
+                      focus: @filters.key?(:focus) }.freeze
       end
 
       # The same without function patterns.
       def unmarked
-        @unmarked ||= [*native[0, 5], nil, false].freeze
+        @unmarked ||= native.merge(marks: nil, focus: false).freeze
       end
 
       # Only these intervals of time, in all states and functions.
       def self.of_intervals(intervals)
-        [0, nil, nil, intervals, ALL_STATES, nil, false].freeze
+        { from: 0, to: nil, threads: nil, intervals: intervals, states: ALL_STATES, marks: nil, focus: false }.freeze
       end
 
       def thread?(number) = @threads.getbyte(number) == 1
@@ -65,16 +66,13 @@ module Sdb
       # Whether what a thread did at an instant passes: spans, tags, state and focus.
       #: (Integer, Integer, Integer, Integer) -> bool
       def covers?(thread, at, state, stack)
-        moment = -> { @data.native.interval(thread, [at - 1, 0].max, at + 1) }
-        states.anybits?(1 << state) && (native[3].nil? || !@data.native.intersect(native[3], moment.call).empty?) &&
-          (!@filters.key?(:focus) || @data.native.stack_frames(stack).any? { |f, _| marks.getbyte(f).anybits?(FOCUS) })
+        states.anybits?(1 << state) && (native[:intervals].nil? || @data.native.inside?(native[:intervals], thread, at)) &&
+          (!@filters.key?(:focus) || focused?(stack))
       end
 
       # Frames of a stack without what is hidden, root first.
-      #: (Integer) -> Array[Frame]
-      def frames(stack)
-        marks ? @data.shown_frames(stack, marks) : @data.frames(stack)
-      end
+      #: (Integer, FrameBudget) -> Array[Frame]
+      def frames(stack, budget) = @data.frames(stack, marks: marks, budget: budget)
 
       # Numbers of the spans that the span filters and tags name, by begin. roots: nil lets the filters decide:
       # durations and percentiles are of root spans, unless an endpoint, request or trace is named.
@@ -82,8 +80,9 @@ module Sdb
       def spans(roots: nil)
         named = %i[endpoint request trace].any? { |name| @filters.key?(name) }
         roots = !named if roots.nil?
-        @data.native.spans_find(endpoint_names, @filters[:request]&.to_s, @filters[:trace]&.to_s, span_tags, roots,
-                                min_duration, percentile, from, to, span_threads)
+        @data.native.spans_find({ names: endpoint_names, request: @filters[:request]&.to_s, trace: @filters[:trace]&.to_s,
+                                  tags: span_tags, roots: roots, min_ns: min_duration, percentile: percentile,
+                                  from: from, to: to, threads: span_threads })
       end
 
       private
@@ -137,6 +136,12 @@ module Sdb
         raise FilterError, "no thread #{@filters[:thread]} in these logs (there are #{names.join(", ")})"
       end
 
+      # Whether a function in focus is on the stack.
+      def focused?(stack)
+        depth = @data.native.stack_depth(stack)
+        @data.native.stack_frames(stack, depth, depth).any? { |function, _| marks.getbyte(function).anybits?(FOCUS) }
+      end
+
       def states
         wanted = @filters[:state] or return ALL_STATES
         names = wanted.is_a?(Array) ? wanted.map(&:to_s) : wanted.to_s.split(",").map(&:strip)
@@ -160,8 +165,8 @@ module Sdb
         id = %i[request trace].find { |name| @filters.key?(name) }
         return numbers if id.nil? || numbers.any?
 
-        ids = [@filters[:request], @filters[:trace]].map { |text| text&.to_s }
-        return numbers if @data.native.spans_find(nil, *ids, [], false, 0, -1.0, 0, nil, nil).any?
+        ids = { request: @filters[:request]&.to_s, trace: @filters[:trace]&.to_s }
+        return numbers if @data.native.spans_find({ tags: [], min_ns: 0, from: 0, **ids }).any?
 
         raise FilterError, "no #{id} #{@filters[id]} in these logs"
       end
@@ -210,11 +215,11 @@ module Sdb
 
       def endpoint_names
         wanted = @filters[:endpoint] or return
-        names = @data.native.span_names
-        numbers = names.select { |_, name| wanted.is_a?(Regexp) ? @data.text(name).match?(wanted) : @data.text(name) == wanted.to_s }
-        return numbers.map(&:first) unless numbers.empty?
+        names = @data.native.span_names.transform_values { |name| @data.text(name) }
+        numbers = names.select { |_, name| wanted.is_a?(Regexp) ? name.match?(wanted) : name == wanted.to_s }.keys
+        return numbers unless numbers.empty?
 
-        known = names.map { |_, name| @data.text(name) }.reject(&:empty?).sort.first(10)
+        known = names.values.reject(&:empty?).sort.first(10)
         raise FilterError, "no endpoint #{wanted.inspect} in these logs#{" (there are #{known.join(", ")})" unless known.empty?}"
       end
 
@@ -223,7 +228,7 @@ module Sdb
       end
 
       def percentile
-        return -1.0 unless @filters.key?(:percentile)
+        return unless @filters.key?(:percentile)
 
         value = Float(@filters[:percentile], exception: false)
         raise FilterError, "not a percentile: #{@filters[:percentile].inspect}" unless value&.between?(0, 100)

@@ -6,13 +6,12 @@ module Sdb
   class Profile
     # Makes Span, Request and Blame of span numbers.
     class SpanAnswers
-      OPEN = 1
       BLAME_FRAMES = 5
       BLAME_ROWS = 10
       STATUS = { 0 => nil, 1 => "ended", 2 => "raised" }.freeze
 
-      Row = Struct.new(:ring, :thread, :parent, :id, :flags, :begin_ns, :end_ns, :kind, :name, :request_id, :trace_id,
-                       :status, :cpu_ns, :running_ns, :gvl_wait_ns, :blocked_ns, :gc_ns, :allocations, :tags)
+      Row = Struct.new(:ring, :thread, :parent, :id, :open, :begin_ns, :end_ns, :kind, :name, :request_id, :trace_id,
+                       :status, :cpu_ns, :running_ns, :gvl_wait_ns, :blocked_ns, :gc_ns, :allocations, :tags, keyword_init: true)
 
       def initialize(data)
         @data = data
@@ -33,23 +32,16 @@ module Sdb
 
       # The outermost span's name: the endpoint.
       def endpoint(number)
-        row = nil
-        256.times do
-          row = row(number)
-          break if row.parent.nil?
-
-          number = row.parent
-        end
-        @data.text(row.name)
+        @data.text(@data.native.span_name(@data.native.span_root(number)))
       end
 
       private
 
-      def row(number) = Row.new(*@data.native.span_row(number))
+      def row(number) = Row.new(**@data.native.span_row(number))
 
       def fields(number, blame:)
         r = row(number)
-        open = r.flags.anybits?(OPEN)
+        open = r.open
         info = r.thread && @data.threads[r.thread]
         {
           id: presence(r.request_id), kind: presence(r.kind), name: @data.text(r.name),
@@ -74,17 +66,20 @@ module Sdb
       # By span name, thread and what it ran; the frames are those of the longest.
       def blames(intervals)
         merged = {}
-        @data.native.blame(intervals, 1000).each do |thread, stack, span, ns|
-          blame = blame(thread, stack, span, ns)
+        @data.native.blame(intervals, 1000).each do |row|
+          blame = blame(row)
           key = [blame.span_name, blame.thread, blame.frames.last&.name]
-          merged[key] = merged[key] ? Blame.new(**merged[key].to_h.slice(:span_name, :thread), ns: merged[key].ns + ns, frames: merged[key].frames) : blame
+          known = merged[key]
+          merged[key] = known ? Blame.new(span_name: known.span_name, thread: known.thread, ns: known.ns + blame.ns, frames: known.frames) : blame
         end
         merged.values.sort_by { |blame| -blame.ns }.first(BLAME_ROWS)
       end
 
-      def blame(thread, stack, span, ns)
-        name = @data.thread_name(thread) || @data.threads[thread].tid.to_s
-        Blame.new(span_name: span && endpoint(span), thread: name, ns: ns, frames: @data.frames(stack).last(BLAME_FRAMES))
+      # row: as Native::Profile#blame has it
+      def blame(row)
+        name = @data.thread_name(row[:thread]) || @data.threads[row[:thread]].tid.to_s
+        Blame.new(span_name: row[:span] && endpoint(row[:span]), thread: name, ns: row[:ns],
+                  frames: @data.frames(row[:stack], newest: BLAME_FRAMES))
       end
 
       # Consecutive from begin to end. Where no thread worked for the span (its fiber was suspended) it was
@@ -92,30 +87,48 @@ module Sdb
       def runs(row, intervals, selection)
         runs = []
         at = row.begin_ns
-        pieces(intervals).each do |thread, start, duration, stack, state|
-          finish = [start + duration, row.end_ns].min
-          next if finish <= at
-
-          at = idle(runs, row, at, start) if start > at
-          runs << run(row, thread, at, finish, selection.frames(stack), STATES[state])
-          at = finish
+        budget = @data.frame_budget
+        parts = parts(row, intervals)
+        holders = holders(parts)
+        parts.each_with_index do |part, i|
+          at = idle(runs, row, at, part.from) if part.from > at
+          runs << Run.new(at_ns: @data.ring_time(row.ring, part.from), ns: part.to - part.from, state: STATES[part.state],
+                          frames: selection.frames(part.stack, budget), holder: holders[i])
+          at = part.to
         end
         idle(runs, row, at, row.end_ns) if at < row.end_ns
         runs
       end
 
-      def pieces(intervals)
-        count, thread, start, duration, stack, state, = @data.native.segments(Selection.of_intervals(intervals))
-        columns = [thread.unpack("L*"), start.unpack("Q*"), duration.unpack("Q*"), stack.unpack("L*"), state.unpack("C*")]
-        count.zero? ? [] : columns.transpose.sort_by { |piece| piece[1] }
+      Part = Struct.new(:thread, :from, :to, :stack, :state)
+      private_constant :Part
+
+      # What threads did for the span, one after the other and inside of it.
+      def parts(row, intervals)
+        at = row.begin_ns
+        pieces(intervals).filter_map do |thread, start, duration, stack, state|
+          from = [start, at].max
+          to = [start + duration, row.end_ns].min
+          next if to <= from
+
+          at = to
+          Part.new(thread, from, to, stack, state)
+        end
       end
 
-      def run(row, thread, from, to, frames, state)
-        if state == "gvl_wait"
-          holder = @data.native.blame(@data.native.interval(thread, from, to), 1).first
-          holder &&= blame(*holder)
-        end
-        Run.new(at_ns: @data.ring_time(row.ring, from), ns: to - from, state: state, frames: frames, holder: holder)
+      def pieces(intervals)
+        columns = @data.native.segments(Selection.of_intervals(intervals))
+        formats = { thread: "L*", start_ns: "Q*", duration_ns: "Q*", stack: "L*", state: "C*" }
+        columns[:count].zero? ? [] : formats.map { |name, format| columns[name].unpack(format) }.transpose.sort_by { |piece| piece[1] }
+      end
+
+      # { index of a part that waited for the GVL => Blame or nil }
+      def holders(parts)
+        waits = parts.each_index.select { |i| STATES[parts[i].state] == "gvl_wait" }
+        return {} if waits.empty?
+
+        intervals = waits.map { |i| @data.native.interval(parts[i].thread, parts[i].from, parts[i].to) }.join
+        waits.zip(@data.native.holders(intervals)).to_h { |i, row| [i, row && blame(row)] }
       end
 
       def idle(runs, row, from, to)
