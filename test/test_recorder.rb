@@ -169,6 +169,35 @@ class TestRecorder < Minitest::Test
     end
   end
 
+  def test_a_gc_record_says_what_was_done_and_how_full_the_heap_was
+    skip "no GC events before Ruby 3.3: GC is sampled" if RUBY_VERSION < "3.3"
+    script = <<~RUBY
+      garbage = Array.new(300_000) { |i| "text \#{i}" }
+      before = GC.count
+      GC.start
+      garbage.clear
+      GC.start(full_mark: false)
+      60_000.times { "x" * 100 }
+      runs = Sdb.open(Sdb.stop).gc_runs
+      marked = runs.select { |run| run.phase.include?("mark") }
+      p marked.any? { |run| run.phase.split == %w[major mark sweep] },
+        marked.any? { |run| !run.phase.include?("major") },
+        runs.all? { |run| run.count.between?(1, GC.count) && run.heap_live.positive? },
+        runs.map(&:count) == runs.map(&:count).sort, runs.any? { |run| run.count > before },
+        runs.any? { |run| run.malloc_increase.positive? },
+        runs.none? { |run| run.phase.include?("compact") }
+      Sdb.start
+      GC.compact
+      p Sdb.open(Sdb.stop).gc_runs.any? { |run| run.phase.include?("compact") }
+    RUBY
+    dir = Dir.mktmpdir
+    out, status = run_ruby("require 'sdb'\nSdb.start\n" + script, "SDB_DIR" => dir)
+    assert_predicate status, :success?, out
+    assert_equal ["true"] * 8, out.lines.map(&:chomp)
+  ensure
+    FileUtils.rm_rf(dir) if dir
+  end
+
   private
 
   def only_here

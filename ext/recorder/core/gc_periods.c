@@ -15,6 +15,10 @@ sdb_gc_periods_push(struct sdb_gc_periods *q, const struct sdb_gc_period *period
     sdb_store_relaxed(&p->serial, period->serial);
     sdb_store_relaxed(&p->begin_ns, period->begin_ns);
     sdb_store_relaxed(&p->ns, period->ns);
+    sdb_store_relaxed(&p->flags, period->flags);
+    sdb_store_relaxed(&p->count, period->count);
+    sdb_store_relaxed(&p->heap_live_slots, period->heap_live_slots);
+    sdb_store_relaxed(&p->malloc_increase_bytes, period->malloc_increase_bytes);
     sdb_store_release(&q->tail, tail + 1); /* pairs with gc_periods.c:sdb_gc_periods_take */
     return true;
 }
@@ -25,9 +29,15 @@ sdb_gc_periods_take(struct sdb_gc_periods *q, struct sdb_gc_period *out)
     uint64_t head = sdb_load_relaxed(&q->head);
     if (head == sdb_load_acquire(&q->tail)) return false;
     const struct sdb_gc_period *p = &q->periods[head % SDB_GC_PERIOD_COUNT];
-    out->serial = sdb_load_relaxed(&p->serial);
-    out->begin_ns = sdb_load_relaxed(&p->begin_ns);
-    out->ns = sdb_load_relaxed(&p->ns);
+    *out = (struct sdb_gc_period){
+        .serial = sdb_load_relaxed(&p->serial),
+        .begin_ns = sdb_load_relaxed(&p->begin_ns),
+        .ns = sdb_load_relaxed(&p->ns),
+        .flags = sdb_load_relaxed(&p->flags),
+        .count = sdb_load_relaxed(&p->count),
+        .heap_live_slots = sdb_load_relaxed(&p->heap_live_slots),
+        .malloc_increase_bytes = sdb_load_relaxed(&p->malloc_increase_bytes),
+    };
     sdb_store_release(&q->head, head + 1);
     return true;
 }

@@ -14,6 +14,9 @@ enum { SDB_GC_PERIOD_COUNT = 1024 };
 struct sdb_gc_period {
     uint64_t serial; /* of the thread that collected */
     uint64_t begin_ns, ns;
+    uint64_t flags; /* SDB_GC_* */
+    /* of GC.stat as it ended */
+    uint64_t count, heap_live_slots, malloc_increase_bytes;
 };
 
 struct sdb_gc_periods { /* zero-filled: empty */

@@ -10,6 +10,7 @@
 #include "core/safe_read.h"
 #include "sdb_atomic.h"
 #include "vm/gc.h"
+#include "vm/gc_events.h"
 #include "vm/gvl.h"
 #include "recorder/recorder_impl.h"
 #include "spans/spans.h"
@@ -44,7 +45,7 @@ sdb_recorder_forked(struct sdb_recorder *rec)
     if (!rec->running) return;
     sdb_gvl_forked();
     sdb_gvl_enable(false);
-    sdb_gc_enable_events(false);
+    sdb_gc_events_enable(false);
     sdb_symbolizer_forked();
     sdb_gc_set_codes(NULL);
     sdb_gc_free_pinned();
@@ -77,7 +78,7 @@ sdb_recorder_forked(struct sdb_recorder *rec)
                         self.flags | SDB_THREAD_MAIN);
     rec->main_thread = (VALUE)self.thread_value;
     sdb_gvl_enable(true);
-    sdb_gc_enable_events(true);
+    sdb_gc_events_enable(true);
     slot = sdb_gvl_current_slot_unchecked();
     if (slot) sdb_spans_forked(slot, (VALUE)self.context);
     rec->running = true;

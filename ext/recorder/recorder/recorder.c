@@ -18,6 +18,7 @@
 #include "error.h"
 #include "sdb_atomic.h"
 #include "vm/gc.h"
+#include "vm/gc_events.h"
 #include "vm/gvl.h"
 #include "spans/allocations.h"
 #include "spans/spans.h"
@@ -96,7 +97,7 @@ stop_at_vm_end(ruby_vm_t *unused)
     /* the end proc has run, unless it was skipped; no GVL work is possible here any more */
     if (!rec.running) return;
     sdb_gvl_enable(false);
-    sdb_gc_enable_events(false);
+    sdb_gc_events_enable(false);
     sdb_scanner_halt(&rec.scanner);
     sdb_scanner_end(&rec.scanner, false);
     rec.running = false;
@@ -166,9 +167,9 @@ sdb_recorder_start(const struct sdb_recorder_options *options, char reason[SDB_R
     snprintf(rec.last_path, sizeof rec.last_path, "%s", sc->file.path);
     sdb_gc_set_codes(sc->codes);
     sdb_gvl_install(&rec.threads, &rec.layout, sdb_allocations_turn);
-    if (sc->gc_events) sdb_gc_time_events();
+    if (sc->gc_events) sdb_gc_events_install(&rec.threads);
     sdb_gvl_enable(true);
-    sdb_gc_enable_events(true);
+    sdb_gc_events_enable(true);
     rec.running = true;
     rec.forked_silent = false;
     VALUE held = Qnil;
@@ -212,7 +213,7 @@ sdb_recorder_stop(VALUE *held)
     struct sdb_scanner *sc = &rec.scanner;
     rec.running = false;
     sdb_gvl_enable(false);
-    sdb_gc_enable_events(false);
+    sdb_gc_events_enable(false);
     for (int tries = 0; tries < STOP_TRIES && !sdb_hold(end_threads, Qnil, held); tries++) {}
     sdb_scanner_halt(sc); /* whatever kept coming: nothing of it runs when the tables go */
     sdb_hold(name_the_rest, Qnil, held);

@@ -7,6 +7,7 @@
 #include "scan/oom_beacon.h"
 #include "spans/spans.h"
 #include "vm/gc.h"
+#include "vm/gc_events.h"
 #include "vm/gvl.h"
 #include "vm/symbolizer.h"
 

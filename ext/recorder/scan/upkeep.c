@@ -35,8 +35,8 @@ write_gc_periods(struct sdb_scanner *sc)
     struct sdb_gc_period p;
     while (sdb_gc_periods_take(sc->periods, &p)) {
         uint64_t begin = p.begin_ns > sc->start_ns ? p.begin_ns - sc->start_ns : 0;
-        /* serial, phase (not told apart), begin, duration, and no heap figures: nothing here may ask the VM */
-        const uint64_t fields[] = {p.serial, 0, begin, p.ns, 0, 0, 0};
+        const uint64_t fields[] = {
+            p.serial, p.flags, begin, p.ns, p.count, p.heap_live_slots, p.malloc_increase_bytes};
         uint8_t bytes[10 * sizeof fields / sizeof *fields], *end = bytes;
         for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
             end = sdb_varint_put(end, fields[i]);

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * gc.c - see gc.h; why marking is enough: PROTOCOL.md, "GC".
+ * gc.c - see gc.h; why marking is enough: PROTOCOL.md, "GC". How long a GC takes: gc_events.c.
  */
 #include "vm/gc.h"
 
-#include <ruby/debug.h>
 #include <stdlib.h>
-#include "core/clock.h"
 #include "sdb_atomic.h"
-#include "vm/gvl.h"
-
-enum { PERIOD_MIN_NS = 50000 };
 
 struct pin {
     VALUE iseq, ment;        /* 0, 0: free, or a code that failed its proof */
@@ -21,7 +16,7 @@ struct pin {
 static struct {
     /* immutable after install */
     struct sdb_thread_table *threads;
-    VALUE young_object, pins_object, tracepoint;
+    VALUE young_object, pins_object;
     /* guarded by the GVL */
     struct sdb_code_table *codes;
     VALUE symbolizer;
@@ -30,8 +25,6 @@ static struct {
     uint32_t pin_count, pin_capacity, free_pin;
     /* shared: atomic */
     uint64_t epoch;
-    uint64_t events_on;
-    struct sdb_gc_periods periods;
 } gc = {.free_pin = UINT32_MAX};
 
 static void
@@ -100,7 +93,6 @@ sdb_gc_install(struct sdb_thread_table *threads)
     gc.symbolizer = Qnil;
     rb_gc_register_address(&gc.young_object);
     rb_gc_register_address(&gc.pins_object);
-    rb_gc_register_address(&gc.tracepoint);
     /* the data pointer must not be NULL, else dmark is never called */
     gc.pins_object = TypedData_Wrap_Struct(0, &pins_type, &gc);
     gc.young_object = TypedData_Wrap_Struct(0, &young_type, &gc);
@@ -173,58 +165,4 @@ sdb_gc_free_pinned(void)
 {
     for (uint32_t i = 0; i < gc.pin_count; i++) free(gc.pins[i].named);
     sdb_gc_unpin_all();
-}
-
-/* Runs on: the thread that does the GC; no alloc, no raise. */
-static void
-on_gc_event(VALUE tracepoint, void *unused)
-{
-    (void)unused;
-    if (!sdb_load_acquire(&gc.events_on)) return;
-    rb_event_flag_t event = rb_tracearg_event_flag(rb_tracearg_from_tracepoint(tracepoint));
-    struct sdb_slot *slot = sdb_gvl_current_slot();
-    if (!slot) return;
-    uint64_t now = sdb_monotonic_ns();
-    if (event == RUBY_INTERNAL_EVENT_GC_ENTER) {
-        if (sdb_load_relaxed(&slot->state) == SDB_GC) return;
-        sdb_thread_enter(slot, SDB_GC, now);
-        return;
-    }
-    if (sdb_load_relaxed(&slot->state) != SDB_GC) return;
-    uint64_t begin = sdb_load_relaxed(&slot->since_ns);
-    sdb_thread_enter(slot, SDB_RUNNING,
-                     now); /* who collects holds the GVL, whatever its state said */
-    sdb_thread_activate(gc.threads, slot, false);
-    if (now - begin < PERIOD_MIN_NS) return;
-    struct sdb_gc_period period = {
-        .serial = sdb_load_relaxed(&slot->serial), .begin_ns = begin, .ns = now - begin};
-    sdb_gc_periods_push(&gc.periods, &period);
-}
-
-bool
-sdb_gc_time_events(void)
-{
-#ifdef HAVE_RB_INTERNAL_THREAD_SPECIFIC_GET /* 3.3+ */
-    if (!gc.tracepoint) {
-        gc.tracepoint = rb_tracepoint_new(
-            0, RUBY_INTERNAL_EVENT_GC_ENTER | RUBY_INTERNAL_EVENT_GC_EXIT, on_gc_event, NULL);
-        rb_tracepoint_enable(gc.tracepoint);
-    }
-    return true;
-#else
-    (void)on_gc_event;
-    return false;
-#endif
-}
-
-void
-sdb_gc_enable_events(bool on)
-{
-    sdb_store_release(&gc.events_on, on);
-}
-
-struct sdb_gc_periods *
-sdb_gc_periods(void)
-{
-    return &gc.periods;
 }

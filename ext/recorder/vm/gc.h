@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * gc.h - keeps what the scanner recorded alive and in place, tells it when a GC moved on (epoch), and times
- * GC per thread.
+ * gc.h - keeps what the scanner recorded alive and in place, and tells it when a GC moved on (epoch). How long a GC
+ * takes: gc_events.h.
  *
  * Two marked objects: `young` (write-barrier unprotected, so marked in every GC) holds threads and codes that
  * have no name yet; `pins` (write-barrier protected, so free in minor GCs) holds the codes that have one.
@@ -13,7 +13,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "core/code_table.h"
-#include "core/gc_periods.h"
 #include "scan/thread_table.h"
 
 /* Makes the two objects. Runs on: any Ruby thread, GVL. Once per process. */
@@ -36,14 +35,6 @@ void sdb_gc_free_pinned(void);
 
 /* Odd while our objects are being marked. Read by the scanner before and after a walk. */
 const uint64_t *sdb_gc_epoch(void);
-
-/* Starts timing GC by events (3.3+; on 3.1 and 3.2 such a hook makes every allocation slow and reads a NULL
- * cfp at thread end, CRuby's gc.c:gc_event_hook_body: there the scanner samples rb_during_gc). False: not done. */
-bool sdb_gc_time_events(void);
-void sdb_gc_enable_events(bool on);
-
-/* Finished stretches of GC of at least 50 us, for the scanner. */
-struct sdb_gc_periods *sdb_gc_periods(void);
 
 /* Symbols of VM functions that no public header declares; both exported from 3.1 to 4.0. */
 int rb_during_gc(void);
