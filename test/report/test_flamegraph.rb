@@ -67,7 +67,8 @@ class TestReportFlameGraph < Minitest::Test
   def test_functions_have_place_and_category
     assert_equal %i[app app gem c], data.funcs[:category]
     assert_equal [1, 4, 7, 0], data.funcs[:line]
-    assert_equal ["run.rb", "shop.rb", "a-1/a.rb", nil], data.funcs[:path].map { |path| path && data.strings[path] }
+    assert_equal ["/srv/shop/run.rb", "/srv/shop/shop.rb", "/g/gems/a-1/a.rb", nil], data.funcs[:path].map { |path| path && data.strings[path] }
+    assert_equal ["run.rb", "shop.rb", "a-1/a.rb", nil], data.funcs[:place].map { |path| path && data.strings[path] }
   end
 
   def test_facts_tell_what_was_recorded_and_lost

@@ -7,8 +7,9 @@ module Sdb
     # What a flame graph is drawn from: columns, as the profile has them.
     #
     # strings:: Array of String
-    # funcs:: columns `name:`, `path:` (indexes into strings; path may be nil), `line:` (0 unknown) and
-    #         `category:` (one of CATEGORIES)
+    # funcs:: columns `name:`, `path:` (indexes into strings; path may be nil), `line:` (0 unknown),
+    #         `category:` (one of CATEGORIES) and, where it differs, `place:` (the path as people read it;
+    #         patterns are matched with the whole one)
     # stacks:: columns `parent:` (index of the caller's stack, -1 for none; always smaller than the own
     #          index) and `func:`
     # cells:: time, one row for each stack on which a thread spent some itself: columns `stack:`,
@@ -46,6 +47,7 @@ module Sdb
         {
           func_name: funcs[:name],
           func_path: funcs[:path].map { |path| path ? path + 1 : 0 },
+          func_place: (funcs[:place] || funcs[:path]).map { |path| path ? path + 1 : 0 },
           func_line: funcs[:line].map { |line| [line.to_i, 0].max },
           func_category: funcs[:category].map { |name| CATEGORIES.index(name) || CATEGORIES.size - 1 },
           stack_up: stacks[:parent].each_with_index.map { |parent, stack| distance(parent, stack) },

@@ -67,7 +67,8 @@ module Sdb
         rows = used.map { |function| @words[:functions][function] }
         {
           name: rows.map { |name, _, _| string.call(name.to_s) },
-          path: rows.map { |_, path, _| string.call(paths.short(path)) unless path.nil? || path.empty? },
+          path: rows.map { |_, path, _| string.call(path) unless path.nil? || path.empty? },
+          place: rows.map { |_, path, _| string.call(paths.short(path)) unless path.nil? || path.empty? },
           line: rows.map { |_, _, line| line.to_i },
           category: rows.map { |name, path, _| categories.of(name.to_s, path) }
         }

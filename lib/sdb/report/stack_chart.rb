@@ -113,7 +113,8 @@ module Sdb
         stacks = @stacks.keys
         {
           func_name: functions.map { |name, _| string(name) },
-          func_path: functions.map { |_, path| path ? string(@paths.short(path)) + 1 : 0 },
+          func_path: functions.map { |_, path| path ? string(path) + 1 : 0 },
+          func_place: functions.map { |_, path| path ? string(@paths.short(path)) + 1 : 0 },
           func_line: functions.map { 0 },
           func_category: functions.map { |name, path| FlameData::CATEGORIES.index(@categories.of(name, path)) },
           stack_up: stacks.each_with_index.map { |(parent, _, _), i| parent.negative? ? 0 : i - parent },

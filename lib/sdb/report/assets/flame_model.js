@@ -12,6 +12,7 @@ sdb.flameModel = (data) => {
 
   const name = ints(c.func_name);
   const path = ints(c.func_path);
+  const place = ints(c.func_place);
   const category = ints(c.func_category);
   const threadLabels = data.threads.map((thread) => {
     const label = thread.name ? sdb.visible(thread.name) : "thread " + thread.tid;
@@ -33,6 +34,8 @@ sdb.flameModel = (data) => {
     times: Object.fromEntries(data.metrics.map((metric) => [metric, c[metric]])),
     nameOf: (f) => (f < 0 ? "all" : f < functions ? strings[name[f]] : threadLabels[f - functions]),
     pathOf: (f) => (f < 0 || f >= functions || path[f] === 0 ? "" : strings[path[f] - 1]),
+    // as people read it
+    placeOf: (f) => (f < 0 || f >= functions || place[f] === 0 ? "" : strings[place[f] - 1]),
     lineOf: (f) => (f < 0 || f >= functions ? 0 : c.func_line[f]),
     categoryOf: (f) => data.categories[f < 0 || f >= functions ? internal : category[f]],
     // 1 for each function whose name or path matches; all 0 for no pattern.

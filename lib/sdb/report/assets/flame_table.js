@@ -38,7 +38,7 @@ sdb.flameTable = ({ onPick, onSort }) => {
   function row(f) {
     const { model, stats, total } = view;
     const name = sdb.shorten(model.nameOf(f), 300);
-    const place = model.pathOf(f) ? sdb.shorten(model.pathOf(f), 300) + (model.lineOf(f) ? ":" + model.lineOf(f) : "") : "";
+    const place = model.placeOf(f) ? sdb.shorten(model.placeOf(f), 300) + (model.lineOf(f) ? ":" + model.lineOf(f) : "") : "";
     return sdb.el(
       "tr",
       {},

@@ -50,7 +50,7 @@ sdb.run((data, hook) => {
   // Everything about a node that is said of it, wherever it is said.
   function figuresOf(id) {
     const f = tree.funcOf(id);
-    const place = model.pathOf(f) + (model.lineOf(f) > 0 ? ":" + model.lineOf(f) : "");
+    const place = model.placeOf(f) + (model.lineOf(f) > 0 ? ":" + model.lineOf(f) : "");
     return {
       name: model.nameOf(f),
       place,

@@ -45,7 +45,7 @@ sdb.run((data, hook) => {
     const call = made.calls[id];
     const states = new Float64Array(model.states.length);
     for (let run = call.first; run <= call.last; run++) states[model.state[run]] += model.ns[run];
-    const path = model.pathOf(call.func);
+    const path = model.placeOf(call.func);
     return {
       name: model.nameOf(call.func),
       place: path + (path && model.lineOf(call.func) > 0 ? ":" + model.lineOf(call.func) : ""),

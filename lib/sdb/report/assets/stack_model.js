@@ -10,6 +10,8 @@ sdb.stackModel = (data) => {
   const stackUp = c.stack_up;
   const nameOf = (f) => (f < 0 ? sdb.visible(data.span.name || "span") : strings[c.func_name[f]]);
   const pathOf = (f) => (f < 0 || c.func_path[f] === 0 ? "" : strings[c.func_path[f] - 1]);
+  // as people read it
+  const placeOf = (f) => (f < 0 || c.func_place[f] === 0 ? "" : strings[c.func_place[f] - 1]);
   const categoryOf = (f) => (f < 0 ? "internal" : data.categories[c.func_category[f]]);
 
   // Functions of a stack, root first.
@@ -38,7 +40,7 @@ sdb.stackModel = (data) => {
   }));
 
   return {
-    runs, nameOf, pathOf, categoryOf, matching, framesAt, holders,
+    runs, nameOf, pathOf, placeOf, categoryOf, matching, framesAt, holders,
     span: data.span,
     functions: c.func_name.length,
     length: Math.max(data.span.wall_ns || 0, runs > 0 ? c.run_at[runs - 1] + c.run_ns[runs - 1] : 0),

@@ -45,7 +45,7 @@ sdb.runsTable = (model, onPick) => {
   function row(run) {
     const frames = model.framesAt(run);
     const f = frames.length > 0 ? frames[frames.length - 1] : -2;
-    const place = f >= 0 && model.pathOf(f) ? sdb.shorten(model.pathOf(f), 300) + (model.lineAt(run) > 0 ? ":" + model.lineAt(run) : "") : "";
+    const place = f >= 0 && model.placeOf(f) ? sdb.shorten(model.placeOf(f), 300) + (model.lineAt(run) > 0 ? ":" + model.lineAt(run) : "") : "";
     const holder = model.holderOf(run);
     return sdb.el(
       "tr",
