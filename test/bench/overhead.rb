@@ -212,7 +212,7 @@ module Overhead
       pairs.each { |name, rows| tell(name, rows) }
     end
 
-    FIGURES = { cpu_per_request: "CPU a request", throughput: "throughput", mean_latency: "mean latency" }.freeze
+    FIGURES = { cpu_per_request: "CPU per request", throughput: "throughput", mean_latency: "mean latency" }.freeze
 
     def tell(name, rows)
       words = FIGURES.map do |figure, label|

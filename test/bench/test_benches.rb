@@ -42,7 +42,7 @@ class TestBenches < Minitest::Test
   def test_overhead
     skip "no taskset" unless system("taskset", "--version", out: File::NULL)
     out = bench("overhead", "--pairs", "2", "--rate-seconds", "2")
-    ["control", "floor", "1 ms", "default"].each { |name| assert_match(/^  #{name} +CPU a request +[+-]\d/, out) }
+    ["control", "floor", "1 ms", "default"].each { |name| assert_match(/^  #{name} +CPU per request +[+-]\d/, out) }
     assert_match(/p99 \d/, out)
   end
 end
