@@ -21,10 +21,46 @@ struct signal_struct {
     atomic_t live; /* threads not yet in do_exit */
 };
 
+typedef struct {
+    unsigned int val;
+} kuid_t;
+
+struct cred {
+    kuid_t uid, suid, euid, fsuid;
+};
+
+typedef struct {
+    long counter;
+} atomic_long_t;
+
+struct page_counter { /* in pages */
+    atomic_long_t usage;
+    unsigned long max, watermark;
+};
+
+struct cgroup_subsys_state {
+    int id;
+};
+
+struct mem_cgroup {
+    struct cgroup_subsys_state css;
+    struct page_counter memory;
+};
+
+struct css_set {
+    struct cgroup_subsys_state *subsys[8]; /* as many as the kernel has controllers */
+};
+
+enum cgroup_subsys_id {
+    memory_cgrp_id = 4, /* only the name counts: CO-RE finds the number */
+};
+
 struct task_struct {
     int pid, tgid;
     struct task_struct *group_leader;
     struct signal_struct *signal;
+    const struct cred *cred;
+    struct css_set *cgroups;
     __u64 start_boottime; /* 5.5+ */
 };
 

@@ -71,6 +71,12 @@ struct {
     __uint(max_entries, SDB_OOM_DATA_RING_BYTES);
 } data SEC(".maps");
 
+/* The same for root's processes: nobody else can fill it. */
+struct {
+    __uint(type, BPF_MAP_TYPE_RINGBUF);
+    __uint(max_entries, SDB_OOM_DATA_RING_BYTES);
+} root_data SEC(".maps");
+
 /* What the callbacks of bpf_loop know; they look the maps up again, so only numbers travel. */
 struct walk {
     __u32 slot;                 /* of the victim */
@@ -107,8 +113,10 @@ send_event(struct sdb_oom_victim *v, struct sdb_oom_data_header *head, __u32 byt
 {
     head->bytes = bytes;
     v->bytes += bytes;
-    if (bpf_ringbuf_output(&data, head, sizeof *head + bytes, BPF_RB_NO_WAKEUP))
-        __sync_fetch_and_add(&v->events_lost, 1);
+    long failed = v->uid == 0
+                      ? bpf_ringbuf_output(&root_data, head, sizeof *head + bytes, BPF_RB_NO_WAKEUP)
+                      : bpf_ringbuf_output(&data, head, sizeof *head + bytes, BPF_RB_NO_WAKEUP);
+    if (failed) __sync_fetch_and_add(&v->events_lost, 1);
 }
 
 /* Two numbers that add up to a known size are more than the verifier follows: it is shown a bound for each,

@@ -9,14 +9,16 @@
  *   P3 signal_deliver      the first thread copies.
  *   P4 sched_process_exit  the last thread ends the capture, copied or not.
  *   P5 sched_process_exec  another program has the pid now: forget it.
+ *   P6 task_rename         a process registers (oom_register.bpf.h).
  *
- * Runs on: BPF; P1 in the killer, P2 in whoever asked for memory, P3-P5 in the victim
+ * Runs on: BPF; P1 in the killer, P2 in whoever asked for memory, P3-P5 in the victim, P6 in who registers
  */
 #include "kernel_types.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 #include "oom_event.h"
 #include "oom_capture.bpf.h"
+#include "oom_register.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -59,17 +61,6 @@ send_victim(__u32 type, __u32 slot, struct sdb_oom_victim *v)
     return 1;
 }
 
-/* A registered process ended in another way. */
-static __always_inline void
-send_end(__u32 type, __u32 tgid, const struct sdb_oom_process *p)
-{
-    struct sdb_oom_control *e = begin_control(type, SDB_OOM_VICTIMS);
-    if (!e) return; /* the daemon looks through /proc now and then */
-    e->victim.id = p->id;
-    e->victim.tgid = tgid;
-    bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
-}
-
 static __always_inline struct sdb_oom_process *
 registered(struct task_struct *task)
 {
@@ -98,12 +89,33 @@ signal_code(struct kernel_siginfo *info)
     return BPF_CORE_READ(info, si_code);
 }
 
+/* Figures of its memory cgroup. */
+static __always_inline void
+fill_cgroup(struct sdb_oom_victim *v, struct task_struct *task)
+{
+    v->cgroup_limit_pages = v->cgroup_peak_pages = v->cgroup_usage_pages = 0;
+    if (!bpf_core_type_exists(struct mem_cgroup) ||
+        !bpf_core_enum_value_exists(enum cgroup_subsys_id, memory_cgrp_id))
+        return;
+    struct css_set *set = BPF_CORE_READ(task, cgroups);
+    __u64 number = bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id);
+    __u64 at = (__u64)set + bpf_core_field_offset(struct css_set, subsys) + 8 * number, css = 0;
+    if (!set || bpf_probe_read_kernel(&css, sizeof css, (const void *)at) || !css) return;
+    struct mem_cgroup *group =
+        (struct mem_cgroup *)(css - bpf_core_field_offset(struct mem_cgroup, css));
+    v->cgroup_limit_pages = BPF_CORE_READ(group, memory.max);
+    v->cgroup_peak_pages = BPF_CORE_READ(group, memory.watermark);
+    v->cgroup_usage_pages = BPF_CORE_READ(group, memory.usage.counter);
+}
+
 static __always_inline void
 fill_victim(struct sdb_oom_victim *v, const struct sdb_oom_process *p, struct task_struct *task,
             struct kernel_siginfo *info)
 {
     __u64 sender = bpf_get_current_pid_tgid();
     v->id = p->id;
+    v->uid = p->uid;
+    v->unused = 0;
     v->table = p->table;
     v->armed_ns = bpf_ktime_get_ns();
     v->captured_ns = v->capture_cost_ns = v->finished_ns = 0;
@@ -119,6 +131,30 @@ fill_victim(struct sdb_oom_victim *v, const struct sdb_oom_process *p, struct ta
     v->oom_score_adj = 0;
     v->threads = v->truncated_threads = v->read_errors = v->deliveries = 0;
     bpf_get_current_comm(v->sender_comm, sizeof v->sender_comm);
+    fill_cgroup(v, task);
+}
+
+struct count {
+    __u32 uid, slots;
+};
+
+static long
+count_slot(__u32 index, void *ctx)
+{
+    struct count *c = ctx;
+    struct sdb_oom_victim *v = victim_at(index);
+    if (v && v->life != SDB_OOM_FREE && v->uid == c->uid) c->slots++;
+    return 0;
+}
+
+/* Root has slots of its own, and nobody else has all of the others. */
+static __always_inline bool
+may_have_slot(__u32 uid)
+{
+    struct count c = {.uid = uid};
+    if (uid == 0) return true;
+    bpf_loop(SDB_OOM_VICTIMS, count_slot, &c, 0);
+    return c.slots < SDB_OOM_VICTIMS_A_USER;
 }
 
 /* signal_generate(int sig, struct kernel_siginfo *, struct task_struct *, int group, int result) */
@@ -132,7 +168,9 @@ sdb_p1_signal_generate(struct bpf_raw_tracepoint_args *ctx)
     struct sdb_oom_process *p = registered(task);
     if (!p || p->victim) return 0;
 
-    for (__u32 i = 0; i < SDB_OOM_VICTIMS; i++) {
+    __u32 first = p->uid == 0 ? 0 : SDB_OOM_VICTIMS_ROOT;
+    if (!may_have_slot(p->uid)) first = SDB_OOM_VICTIMS;
+    for (__u32 i = first; i < SDB_OOM_VICTIMS; i++) {
         struct sdb_oom_victim *v = victim_at(i);
         if (!v) return 0;
         if (__sync_val_compare_and_swap(&v->life, SDB_OOM_FREE, SDB_OOM_CLAIMED) != SDB_OOM_FREE)
@@ -236,10 +274,8 @@ sdb_p4_sched_process_exit(struct bpf_raw_tracepoint_args *ctx)
         __u64 life =
             send_victim(SDB_OOM_E_FINISHED, p->victim - 1, v) ? SDB_OOM_FREE : SDB_OOM_DEAD;
         __sync_lock_test_and_set(&v->life, life);
-    } else {
-        send_end(SDB_OOM_E_GONE, tgid, p);
     }
-    bpf_map_delete_elem(&processes, &tgid);
+    forget(tgid, p, v ? 0 : SDB_OOM_A_GONE);
     return 0;
 }
 
@@ -253,7 +289,18 @@ sdb_p5_sched_process_exec(struct bpf_raw_tracepoint_args *ctx)
     if (!p) return 0;
     struct sdb_oom_victim *v = victim_of(p);
     if (v) return 0; /* killed in the middle of exec: P4 ends it; the capture compares the magic */
-    send_end(SDB_OOM_E_EXEC, tgid, p);
-    bpf_map_delete_elem(&processes, &tgid);
+    forget(tgid, p, SDB_OOM_A_EXEC);
+    return 0;
+}
+
+/* task_rename(struct task_struct *, const char *comm) */
+SEC("raw_tp/task_rename")
+int
+sdb_p6_task_rename(struct bpf_raw_tracepoint_args *ctx)
+{
+    struct task_struct *task = (struct task_struct *)ctx->args[0];
+    __u64 address = address_in_word((const char *)ctx->args[1]);
+    if (address == 0 || task != (struct task_struct *)bpf_get_current_task()) return 0;
+    register_task(task, address);
     return 0;
 }

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * oomd.c - sdb-oomd: one loop over the socket, the probes, its children and a clock. Everything else is in
- * the files beside it; start with README.md.
+ * oomd.c - sdb-oomd: one loop over the probes, its children and a clock. Everything else is in the files beside
+ * it; start with README.md.
+ *
+ * The rule for whatever is called from here: no system call that can wait on an object which another user controls.
+ * So there is no socket, and no file or /proc entry of a watched process is touched but by a child that the
+ * loop can do without.
  *
  * Runs on: daemon
  */
@@ -19,9 +23,12 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "oomd_arrival.h"
+#include "oomd_child.h"
 #include "oomd_exec.h"
 #include "oomd_find.h"
-#include "oomd_intake.h"
+#include "oomd_keep.h"
+#include "oomd_keepers.h"
 #include "oomd_log.h"
 #include "oomd_options.h"
 #include "oomd_probe.h"
@@ -29,6 +36,7 @@
 #include "oomd_victim.h"
 #include "oomd_writer.h"
 
+enum { OWN_NICE = -10 };
 static const uint64_t second_ns = 1000000000ull;
 
 struct daemon {
@@ -37,7 +45,9 @@ struct daemon {
     struct oomd_registry *registry;
     struct oomd_victims *victims;
     struct oomd_writer *writer;
-    struct oomd_intake *intake;
+    struct oomd_keepers *keepers;
+    struct oomd_arrivals arrivals;
+    struct oomd_finder finder;
     int signals, epoll;
     uint64_t next_sweep_ns, next_look_ns;
     bool stop;
@@ -55,8 +65,16 @@ static void
 on_control(void *context, const struct sdb_oom_control *e)
 {
     struct daemon *d = context;
-    oomd_probe_consume_data(d->probe); /* what belongs to it came before it */
+    oomd_probe_consume_arrivals(d->probe); /* what belongs to it came before it */
+    oomd_probe_consume_data(d->probe);
     oomd_victims_control(d->victims, e, now());
+}
+
+static void
+on_arrival(void *context, const struct sdb_oom_arrival *a)
+{
+    struct daemon *d = context;
+    oomd_arrivals_take(&d->arrivals, a);
 }
 
 static void
@@ -81,6 +99,8 @@ settle(void)
         oomd_log("cannot set oom_score_adj to -999 (%s): the OOM killer may choose this daemon",
                  strerror(errno));
     if (fd >= 0) close(fd);
+    /* when a hundred users' processes want the processors, deaths are still noticed; a unit may set it instead */
+    if (getpriority(PRIO_PROCESS, 0) > OWN_NICE) setpriority(PRIO_PROCESS, 0, OWN_NICE);
     umask(022);
 }
 
@@ -108,7 +128,6 @@ open_signals(void)
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGHUP);
     sigprocmask(SIG_BLOCK, &set, NULL);
-    signal(SIGPIPE, SIG_IGN);
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
@@ -116,7 +135,8 @@ static int
 open_all(struct daemon *d)
 {
     char why[1024] = "out of memory";
-    struct oomd_probe_calls calls = {.control = on_control, .data = on_data, .context = d};
+    struct oomd_probe_calls calls = {
+        .control = on_control, .arrival = on_arrival, .data = on_data, .context = d};
     if (!in_first_pid_namespace()) {
         oomd_log(
             "runs in a pid namespace of its own: the kernel's process numbers mean nothing here "
@@ -127,44 +147,28 @@ open_all(struct daemon *d)
     d->signals = open_signals();
     d->epoll = epoll_create1(EPOLL_CLOEXEC);
     d->writer = oomd_writer_open(&d->options, why, sizeof why);
-    if (d->writer != NULL) d->probe = oomd_probe_open(&calls, why, sizeof why);
+    if (d->writer != NULL)
+        d->probe = oomd_probe_open(&calls, sdb_oom_channel(d->options.name), why, sizeof why);
     if (d->probe != NULL) d->registry = oomd_registry_new(d->probe);
     if (d->registry != NULL) d->victims = oomd_victims_new(d->registry);
     if (d->victims != NULL)
-        d->intake = oomd_intake_open(d->options.socket, d->registry, d->options.max_ring_bytes, why,
-                                     sizeof why);
-    if (d->intake == NULL) {
+        d->keepers = oomd_keepers_new(d->registry, d->epoll, d->options.max_ring_bytes);
+    if (d->keepers == NULL) {
         oomd_log("%s", why);
         return -1;
     }
+    oomd_writer_use(d->writer, d->keepers);
+    d->arrivals.registry = d->finder.registry = d->registry;
+    d->arrivals.keepers = d->finder.keepers = d->keepers;
+    d->finder.options = &d->options;
+    d->finder.epoll = d->epoll;
     if (watch_fd(d, d->signals) != 0 || watch_fd(d, oomd_probe_fd(d->probe)) != 0 ||
-        watch_fd(d, oomd_intake_fd(d->intake)) != 0) {
+        watch_fd(d, oomd_probe_arrivals_fd(d->probe)) != 0) {
         oomd_log("epoll: %s", strerror(errno));
         return -1;
     }
-    oomd_log("listening on %s, dumps go to %s", d->options.socket, d->options.dir);
+    oomd_log("listening, dumps go to %s", d->options.dir);
     return 0;
-}
-
-static void
-close_all(struct daemon *d)
-{
-    oomd_intake_close(d->intake); /* first: what is sent from now on is the next daemon's */
-    if (d->victims != NULL && d->writer != NULL) {
-        for (struct oomd_victim *v; (v = oomd_victims_take(d->victims, UINT64_MAX)) != NULL;) {
-            if (oomd_writer_has_room(d->writer)) {
-                oomd_writer_start(d->writer, v, now());
-                continue;
-            }
-            oomd_log("pid %u (%s) was killed; not recorded: the daemon ends", v->process->tgid,
-                     v->process->service);
-            oomd_victim_free(v);
-        }
-    }
-    oomd_writer_close(d->writer);
-    oomd_victims_free(d->victims);
-    oomd_registry_free(d->registry);
-    oomd_probe_close(d->probe);
 }
 
 static void
@@ -176,7 +180,17 @@ on_signals(struct daemon *d)
     while (read(d->signals, &s, sizeof s) == sizeof s)
         if (s.ssi_signo == SIGTERM || s.ssi_signo == SIGINT) d->stop = true;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-        if (!oomd_writer_ended(d->writer, pid, status, now())) oomd_exec_ended(pid, status);
+        if (!oomd_writer_ended(d->writer, pid, status, now()) &&
+            !oomd_keepers_ended(d->keepers, pid) && !oomd_find_ended(&d->finder, pid))
+            oomd_exec_ended(pid, status);
+}
+
+static void
+write_victims(struct daemon *d, uint64_t t)
+{
+    struct oomd_victim *v;
+    while ((v = oomd_victims_take(d->victims, d->probe, oomd_writer_rank, d->writer, t)) != NULL)
+        oomd_writer_start(d->writer, v, now());
 }
 
 static void
@@ -186,49 +200,96 @@ on_clock(struct daemon *d, uint64_t t)
         d->next_sweep_ns = t + second_ns;
         oomd_victims_sweep(d->victims, d->probe, t);
         oomd_exec_expire(t);
+        oomd_arrivals_tell(&d->arrivals, d->probe, t);
     }
     if (t >= d->next_look_ns) {
         d->next_look_ns = t + 10 * second_ns;
         oomd_registry_sweep(d->registry);
-        for (size_t i = 0; i < d->options.ring_dir_count; i++)
-            oomd_find_rings(d->registry, d->options.ring_dirs[i], d->options.max_ring_bytes, t);
+        oomd_probe_forget_users(d->probe, t);
+        oomd_find_start(&d->finder, t);
     }
-    while (oomd_writer_has_room(d->writer)) {
-        struct oomd_victim *v = oomd_victims_take(d->victims, t);
-        if (v == NULL) break;
-        oomd_writer_start(d->writer, v, t);
-    }
+    oomd_find_turn(&d->finder, t);
+    oomd_keepers_turn(d->keepers, t);
+    oomd_writer_turn(d->writer, t);
+    write_victims(d, t);
 }
 
+/* While something is on its way the clock is looked at often: lanes change, answers are late. */
 static int
 wait_ms(const struct daemon *d, uint64_t t)
 {
     uint64_t due = d->next_sweep_ns;
-    if (oomd_writer_has_room(d->writer) && oomd_victims_next_due(d->victims) < due)
-        due = oomd_victims_next_due(d->victims);
-    return due <= t ? 0 : (int)((due - t) / 1000000 + 1);
+    if (oomd_victims_next_due(d->victims) < due) due = oomd_victims_next_due(d->victims);
+    if (oomd_keepers_next_due(d->keepers) < due) due = oomd_keepers_next_due(d->keepers);
+    if (due <= t) return oomd_writer_running(d->writer) || due < d->next_sweep_ns ? 10 : 0;
+    return (int)((due - t) / 1000000 + 1);
+}
+
+static void
+turn(struct daemon *d, int ms)
+{
+    struct epoll_event events[16];
+    int err = epoll_wait(d->epoll, events, 16, ms);
+    if (err < 0 && errno != EINTR) d->stop = true;
+    oomd_probe_consume_arrivals(d->probe);
+    oomd_probe_consume(d->probe);
+    oomd_arrivals_settle(&d->arrivals);
+    on_signals(d);
+}
+
+/* Writes what it can in ten seconds. */
+static void
+finish(struct daemon *d)
+{
+    for (uint64_t end = now() + 10 * second_ns; now() < end;) {
+        uint64_t t = now();
+        struct oomd_victim *v;
+        oomd_keepers_turn(d->keepers, t);
+        while ((v = oomd_victims_take(d->victims, d->probe, oomd_writer_rank, d->writer,
+                                      UINT64_MAX)) != NULL)
+            oomd_writer_start(d->writer, v, t);
+        if (oomd_victims_count(d->victims) == 0 && oomd_writer_running(d->writer) == 0) return;
+        turn(d, 10);
+    }
+    oomd_log("ends with %zu dumps not written",
+             oomd_victims_count(d->victims) + oomd_writer_running(d->writer));
+}
+
+static void
+close_all(struct daemon *d)
+{
+    oomd_writer_close(d->writer);
+    oomd_victims_free(d->victims);
+    oomd_registry_free(d->registry);
+    oomd_keepers_free(d->keepers);
+    oomd_probe_close(d->probe);
+    free(d->arrivals.gone);
 }
 
 int
 main(int argc, char **argv)
 {
     struct daemon d = {.signals = -1, .epoll = -1};
+    if (argc > 1 && strcmp(argv[1], "--keep") == 0) return oomd_keep_main(argc, argv);
+    if (argc > 1 && strcmp(argv[1], "--look") == 0) return oomd_find_main(argc, argv);
     int code = oomd_options_parse(&d.options, argc, argv);
     if (code >= 0) return code;
     oomd_log_set_verbose(d.options.verbose);
-    if (open_all(&d) != 0) {
-        close_all(&d);
+    signal(SIGPIPE, SIG_IGN);
+    if (oomd_log_begin() != 0) {
+        perror("sdb-oomd");
         return 1;
     }
-    while (!d.stop) {
-        struct epoll_event events[4];
+    code = open_all(&d) != 0;
+    while (code == 0 && !d.stop) {
         on_clock(&d, now());
-        if (epoll_wait(d.epoll, events, 4, wait_ms(&d, now())) < 0 && errno != EINTR) break;
-        oomd_probe_consume(d.probe);
-        oomd_intake_read(d.intake, now());
-        on_signals(&d);
+        turn(&d, wait_ms(&d, now()));
+    }
+    if (code == 0) {
+        finish(&d);
+        oomd_log("ended");
     }
     close_all(&d);
-    oomd_log("ended");
-    return 0;
+    oomd_log_end();
+    return code;
 }

@@ -16,6 +16,7 @@
 #include "crc32c.h"
 #include "dump_format.h"
 #include "error.h"
+#include "oomd_describe.h"
 #include "oomd_ring.h"
 
 enum { CODE_USER = 0, CODE_KERNEL = 128 };
@@ -76,7 +77,7 @@ flag(struct oomd_bytes *out, const char *key, uint64_t n)
 }
 
 static void
-process_facts(struct oomd_bytes *out, const struct oomd_victim *v)
+process_facts(struct oomd_bytes *out, const struct oomd_victim *v, const struct oomd_description *d)
 {
     const struct oomd_process *p = v->process;
     const struct sdb_oom_victim *f = &v->facts;
@@ -86,9 +87,9 @@ process_facts(struct oomd_bytes *out, const struct oomd_victim *v)
     number(out, "pid", p->tgid);
     number(out, "uid", p->uid);
     number(out, "process_start_ticks", p->start_ticks);
-    fact(out, "exe", "%s", p->exe);
-    fact(out, "cmdline", "%s", p->cmdline);
-    fact(out, "cgroup", "%s", p->cgroup);
+    fact(out, "exe", "%s", d->exe);
+    fact(out, "cmdline", "%s", d->cmdline);
+    fact(out, "cgroup", "%s", d->cgroup);
     number(out, "killed_realtime_ns", v->armed_realtime_ns);
     number(out, "killed_monotonic_ns", f->armed_ns);
     number(out, "captured_monotonic_ns", f->captured_ns);
@@ -101,6 +102,13 @@ process_facts(struct oomd_bytes *out, const struct oomd_victim *v)
     fact(out, "sender_comm", "%.*s", SDB_OOM_COMM_BYTES, f->sender_comm);
 }
 
+/* The kernel says "no limit" by the largest number of pages that there can be. */
+static uint64_t
+page_bytes(uint64_t pages)
+{
+    return pages >= 1ull << 48 ? 0 : pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 static void
 memory_facts(struct oomd_bytes *out, const struct oomd_victim *v)
 {
@@ -111,9 +119,9 @@ memory_facts(struct oomd_bytes *out, const struct oomd_victim *v)
     number(out, "shmem_rss_bytes", f->shmem_rss_kb << 10);
     number(out, "pgtables_bytes", f->pgtables_kb << 10);
     fact(out, "oom_score_adj", "%d", f->oom_score_adj);
-    number(out, "cgroup_limit_bytes", v->cgroup_limit_bytes);
-    number(out, "cgroup_peak_bytes", v->cgroup_peak_bytes);
-    number(out, "cgroup_usage_bytes", v->cgroup_usage_bytes);
+    number(out, "cgroup_limit_bytes", page_bytes(f->cgroup_limit_pages));
+    number(out, "cgroup_peak_bytes", page_bytes(f->cgroup_peak_pages));
+    number(out, "cgroup_usage_bytes", page_bytes(f->cgroup_usage_pages));
     number(out, "capture_ns", f->capture_cost_ns);
     number(out, "capture_bytes", f->bytes);
     number(out, "capture_threads", f->threads);
@@ -174,16 +182,16 @@ write_section(struct writer *w, uint32_t type, const void *bytes, size_t n)
 }
 
 static void
-write_ring(struct writer *w, const struct oomd_victim *v, uint64_t ring_bytes, const uint8_t *pages,
+write_ring(struct writer *w, const struct oomd_victim *v, const struct oomd_dump_ring *from,
            struct oomd_ring_copy *copy)
 {
     struct oomd_bytes pending = {0};
     uint64_t off = 0;
-    if (w->err) return;
+    if (w->err || from->fd < 0) return;
     w->end = (w->end + SDB_PAGE_BYTES - 1) / SDB_PAGE_BYTES * SDB_PAGE_BYTES;
-    struct sdb_dump_section *ring = add_section(w, SDB_DUMP_RING, ring_bytes);
+    struct sdb_dump_section *ring = add_section(w, SDB_DUMP_RING, from->bytes);
     uint64_t at = ring->off;
-    w->err = oomd_ring_copy(v->process->ring_fd, ring_bytes, pages, w->fd, at, copy);
+    w->err = oomd_ring_copy(from->fd, from->bytes, from->pages, w->fd, at, from->limit, copy);
     if (!w->err && !(v->facts.flags & SDB_OOM_F_HEAD_STALE) &&
         oomd_capture_pending(&v->capture, &pending, &off)) {
         w->err = oomd_ring_merge(w->fd, at, off, &pending, copy);
@@ -197,21 +205,23 @@ write_ring(struct writer *w, const struct oomd_victim *v, uint64_t ring_bytes, c
 }
 
 int
-oomd_dump_write(int fd, const struct oomd_victim *v, uint64_t ring_bytes, const uint8_t *pages)
+oomd_dump_write(int fd, const struct oomd_victim *v, const struct oomd_dump_ring *from)
 {
+    static struct oomd_description d;
     struct writer w = {.fd = fd, .end = SDB_DUMP_HEADER_BYTES};
     struct oomd_bytes threads = {0}, facts = {0};
     struct oomd_ring_copy ring = {0};
     struct oomd_capture_view view;
     struct timespec now;
 
+    oomd_describe_unpack(&d, v->process->description, v->process->description_bytes);
     if (oomd_capture_threads(&v->capture, &threads) < 0) w.err = SDB_ERR_NOMEM;
     oomd_capture_look(&v->capture, &view);
     write_section(&w, SDB_DUMP_THREADS, threads.at, threads.n);
     write_section(&w, SDB_DUMP_COUNTERS, view.counters, view.counters_bytes);
-    write_section(&w, SDB_DUMP_MAPS, v->process->maps, v->process->maps_bytes);
-    write_ring(&w, v, ring_bytes, pages, &ring);
-    process_facts(&facts, v);
+    write_section(&w, SDB_DUMP_MAPS, d.maps, d.maps_bytes);
+    write_ring(&w, v, from, &ring);
+    process_facts(&facts, v, &d);
     memory_facts(&facts, v);
     flag_facts(&facts, v, &ring);
     write_section(&w, SDB_DUMP_FACTS, facts.at, facts.n);

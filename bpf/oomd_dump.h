@@ -11,9 +11,15 @@
 #include <stdint.h>
 #include "oomd_victim.h"
 
-/* Writes to the empty file fd and fsyncs it. ring_bytes: as fstat said; pages: oomd_ring_cached_pages of the ring. 0, SDB_ERR_IO, _NOSPC (errno),
- * _NOMEM. */
-int oomd_dump_write(int fd, const struct oomd_victim *v, uint64_t ring_bytes, const uint8_t *pages);
+struct oomd_dump_ring {
+    int fd; /* -1: none was kept */
+    uint64_t bytes;
+    const uint8_t *pages; /* oomd_ring_cached_pages */
+    uint64_t limit;       /* so much of it may be data, not holes */
+};
+
+/* Writes to the empty file fd and fsyncs it. 0, SDB_ERR_IO, _NOSPC (errno), _NOMEM, _FULL (over the limit). */
+int oomd_dump_write(int fd, const struct oomd_victim *v, const struct oomd_dump_ring *ring);
 
 /* "oom", "sigkill" or "unknown". */
 const char *oomd_cause(const struct oomd_victim *v);

@@ -12,8 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "oomd_child.h"
 #include "oomd_log.h"
 
 enum { RUNNING_MAX = 4 };
@@ -24,23 +26,13 @@ static struct {
     uint64_t until_ns;
 } running[RUNNING_MAX];
 
-void
-oomd_child_settle(void)
-{
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    if (fd < 0) return;
-    if (write(fd, "0", 1) < 0) oomd_log_limited("cannot set oom_score_adj of a child");
-    close(fd);
-}
-
 static void
 run(const char *command, const struct oomd_exec_words *words)
 {
     char pid[16];
     oomd_child_settle();
+    signal(SIGPIPE, SIG_DFL); /* ours is ignored, and that would outlive exec */
+    setpriority(PRIO_PROCESS, 0, 0);
     setsid();
     int null = open("/dev/null", O_RDWR);
     if (null >= 0) dup2(null, STDIN_FILENO);

@@ -21,7 +21,4 @@ void oomd_exec_start(const char *command, const struct oomd_exec_words *words, u
 bool oomd_exec_ended(pid_t pid, int status); /* false: not one of these */
 void oomd_exec_expire(uint64_t now_ns);      /* kills those that run too long */
 
-/* In a child of the daemon: gives up its place before the OOM killer and its signals. */
-void oomd_child_settle(void);
-
 #endif

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * oomd_find.c - see oomd_find.h.
+ * oomd_find.c - see oomd_find.h. Here is what the finder does; the daemon's side is oomd_finder.c.
  *
- * Runs on: daemon
+ * Runs on: finder
  */
 #include "oomd_find.h"
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "oomd_descriptor.h"
-#include "oomd_log.h"
-#include "oomd_registry.h"
+#include "oomd_describe.h"
+#include "oomd_name.h"
 #include "ring_format.h"
 
 enum { FILES_A_LOOK = 4096, PROCESSES_A_LOOK = 65536 };
@@ -64,7 +63,7 @@ process_of(const struct sdb_identity *id)
 }
 
 static void
-name_service(struct oomd_process *p, const struct head *h)
+name_service(char *service, size_t room, const struct head *h)
 {
     size_t n = h->id.text_bytes < sizeof h->text ? h->id.text_bytes : sizeof h->text;
     const char *name = "ruby";
@@ -77,58 +76,57 @@ name_service(struct oomd_process *p, const struct head *h)
         }
         i += length + 1;
     }
-    oomd_clean_name(p->service, sizeof p->service, name, name_bytes, "ruby");
+    oomd_clean_name(service, room, name, name_bytes, "ruby");
 }
 
 static void
-look_at(struct oomd_registry *registry, int fd, uint64_t max_bytes, uint64_t now_ns)
+look_at(int dir, const char *path, const char *name)
 {
-    struct head h;
+    static struct head h;
+    struct oomd_find_answer a = {0};
     struct stat st;
-    const char *why;
-    bool hostile;
-    if (!oomd_descriptor_usable(fd, 0, max_bytes, &why, &hostile) || fstat(fd, &st) != 0) goto no;
-    if (oomd_registry_has_ring(registry, st.st_dev, st.st_ino)) goto no;
-    if (pread(fd, &h, sizeof h, 0) != sizeof h || h.id.magic != SDB_MAGIC ||
-        h.id.state != SDB_RING_LIVE)
-        goto no;
-    uint32_t pid = process_of(&h.id);
-    /* the file's owner could name any process in it: it must be his own */
-    if (pid == 0 || oomd_registry_find(registry, pid) != NULL ||
-        !oomd_process_is_plainly(pid, st.st_uid))
-        goto no;
-
-    struct oomd_process *p = calloc(1, sizeof *p);
-    if (p == NULL) goto no;
-    p->tgid = pid;
-    p->uid = st.st_uid;
-    p->start_ticks = h.id.process_start_ticks;
-    p->table_version_known = true;
-    p->ring_fd = fd;
-    p->ring_dev = st.st_dev;
-    p->ring_ino = st.st_ino;
-    p->registered_ns = now_ns;
-    name_service(p, &h);
-    oomd_process_describe(p);
-    if (oomd_registry_add(registry, p) == 0)
-        oomd_log_detail("watching pid %u (%s), by its ring", pid, p->service);
-    return;
-no:
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode)) return;
+    setfsuid(st.st_uid);
+    int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0) return;
+    if (fstat(fd, &st) == 0 && pread(fd, &h, sizeof h, 0) == sizeof h && h.id.magic == SDB_MAGIC &&
+        h.id.state == SDB_RING_LIVE) {
+        a.tgid = process_of(&h.id);
+        a.uid = st.st_uid;
+        a.start_ticks = h.id.process_start_ticks;
+        name_service(a.service, sizeof a.service, &h);
+        int n = snprintf(a.path, sizeof a.path, "%s/%s", path, name);
+        /* the file's owner could name any process in it: it must be his own */
+        if (a.tgid != 0 && n < (int)sizeof a.path && oomd_process_is_plainly(a.tgid, a.uid) &&
+            write(OOMD_CHILD_OUT, &a, sizeof a) != sizeof a)
+            exit(1);
+    }
     close(fd);
 }
 
-void
-oomd_find_rings(struct oomd_registry *registry, const char *path, uint64_t max_bytes,
-                uint64_t now_ns)
+static void
+look_into(const char *path)
 {
+    struct stat st;
+    setfsuid(0);
+    if (stat(path, &st) != 0) return; /* comes and goes with the app */
+    setfsuid(st.st_uid);
     DIR *dir = opendir(path);
     struct dirent *entry;
-    if (dir == NULL) return; /* comes and goes with the app */
-    for (int i = 0; i < FILES_A_LOOK && (entry = readdir(dir)) != NULL; i++) {
-        if (!is_ring_name(entry->d_name)) continue;
-        int fd = openat(dirfd(dir), entry->d_name,
-                        O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-        if (fd >= 0) look_at(registry, fd, max_bytes, now_ns);
-    }
+    if (dir == NULL) return;
+    for (int i = 0; i < FILES_A_LOOK && (entry = readdir(dir)) != NULL; i++)
+        if (is_ring_name(entry->d_name)) {
+            setfsuid(st.st_uid);
+            look_at(dirfd(dir), path, entry->d_name);
+        }
     closedir(dir);
+}
+
+int
+oomd_find_main(int argc, char **argv)
+{
+    if (!oomd_child_confine(0, OOMD_MAY_SETUID | OOMD_MAY_PTRACE | OOMD_MAY_SEARCH | OOMD_MAY_OPEN))
+        return 3;
+    for (int i = 2; i < argc; i++) look_into(argv[i]);
+    return 0;
 }

@@ -7,13 +7,74 @@
 #include "oomd_log.h"
 
 #include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "oomd_child.h"
 
 enum { LINE_BYTES = 1024, LIMITED_A_MINUTE = 10 };
+
+static int log_fd = STDERR_FILENO;
+static pid_t logger;
+static unsigned long lost; /* lines for which the pipe had no room */
+
+/* The logger: what it writes to may be a socket, and that may be slow, or full, or worse. */
+static void
+pass_on(void)
+{
+    char bytes[4096];
+    ssize_t n;
+    while ((n = read(STDIN_FILENO, bytes, sizeof bytes)) != 0) {
+        if (n < 0 && errno != EINTR) break;
+        for (ssize_t done = 0, put; n > 0 && done < n; done += put) {
+            put = write(STDERR_FILENO, bytes + done, (size_t)(n - done));
+            if (put < 0 && errno == EINTR) put = 0;
+            if (put < 0) break; /* nowhere to say it; the next may get through */
+        }
+    }
+    _exit(0);
+}
+
+int
+oomd_log_begin(void)
+{
+    int fds[2];
+    if (pipe2(fds, O_CLOEXEC) != 0) return -1;
+    logger = fork();
+    if (logger == 0) {
+        int keep[] = {fds[0], STDERR_FILENO, STDERR_FILENO};
+        signal(SIGTERM, SIG_IGN); /* the last lines are still to come */
+        signal(SIGINT, SIG_IGN);
+        signal(SIGHUP, SIG_IGN);
+        if (!oomd_child_keep_only(keep, 3) || !oomd_child_confine(geteuid(), OOMD_MAY_OUTLIVE))
+            _exit(1);
+        pass_on();
+    }
+    close(fds[0]);
+    if (logger < 0) {
+        close(fds[1]);
+        return -1;
+    }
+    fcntl(fds[1], F_SETFL, O_NONBLOCK);
+    log_fd = fds[1];
+    return 0;
+}
+
+void
+oomd_log_end(void)
+{
+    struct timespec step = {.tv_nsec = 2000000};
+    if (log_fd == STDERR_FILENO) return;
+    close(log_fd);
+    log_fd = STDERR_FILENO;
+    for (int i = 0; i < 500 && waitpid(logger, NULL, WNOHANG) == 0; i++) nanosleep(&step, NULL);
+}
 
 static void
 write_line(const char *format, va_list args)
@@ -25,7 +86,10 @@ write_line(const char *format, va_list args)
     for (size_t i = 0; i < n; i++)
         if (!isprint((unsigned char)line[i])) line[i] = '?';
     line[n++] = '\n';
-    if (write(STDERR_FILENO, line, n) < 0) return; /* nowhere to say it */
+    if (write(log_fd, line, n) != (ssize_t)n) lost++;
+    if (lost == 0) return;
+    n = (size_t)snprintf(line, sizeof line, "sdb-oomd: %lu lines of this log were lost\n", lost);
+    if (write(log_fd, line, n) == (ssize_t)n) lost = 0;
 }
 
 void
@@ -73,17 +137,4 @@ oomd_log_detail(const char *format, ...)
     va_start(args, format);
     write_line(format, args);
     va_end(args);
-}
-
-void
-oomd_clean_name(char *out, size_t n, const char *text, size_t text_bytes, const char *otherwise)
-{
-    size_t i = 0;
-    for (; i + 1 < n && i < text_bytes && text[i]; i++) {
-        unsigned char c = (unsigned char)text[i];
-        int fine = c < 128 && (isalnum(c) || c == '-' || c == '_' || (c == '.' && i > 0));
-        out[i] = fine ? (char)c : '_';
-    }
-    out[i] = '\0';
-    if (i == 0) snprintf(out, n, "%s", otherwise);
 }

@@ -7,7 +7,10 @@
 #ifndef SDB_OOMD_LOG_H
 #define SDB_OOMD_LOG_H
 
-#include <stddef.h>
+/* From now on lines go through a process of their own, for which nothing waits: a line for which there is no room is lost, and
+ * that is said. 0 or -1 (errno). */
+int oomd_log_begin(void);
+void oomd_log_end(void); /* waits a second at most for the last lines */
 
 /* One line; bytes that are not printable ASCII are shown as '?', so no name can forge a line. */
 void oomd_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -18,10 +21,5 @@ void oomd_log_limited(const char *format, ...) __attribute__((format(printf, 1, 
 /* With --verbose only: who is watched, who no longer. */
 void oomd_log_detail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void oomd_log_set_verbose(int verbose);
-
-/* Copies at most n - 1 bytes of text, anything not in [A-Za-z0-9._-] as '_', never empty, never with a
- * leading dot. Fit for a file name. */
-void oomd_clean_name(char *out, size_t n, const char *text, size_t text_bytes,
-                     const char *otherwise);
 
 #endif

@@ -20,10 +20,11 @@ static const char usage[] =
     "  sdb-oomd --exec '/usr/local/bin/notify \"$1\"'\n"
     "\n"
     "      --dir DIR            where dumps go [/var/lib/sdb/dumps]; made 0700\n"
-    "      --socket PATH        where processes register [" SDB_OOM_SOCKET "]\n"
+    "      --name NAME          hear processes with SDB_OOMD=NAME, and no others\n"
     "      --rings DIR          look for rings there every 10 s; may be given 16 times\n"
-    "      --keep-bytes SIZE    dumps kept, in bytes on the disk [2G]\n"
-    "      --keep-files N       dumps kept [200]\n"
+    "      --keep-bytes SIZE    dumps kept of one user, in bytes on the disk [1G]\n"
+    "      --keep-files N       dumps kept of one user [100]\n"
+    "      --keep-others SIZE   dumps kept of all users but root together [2G]\n"
     "      --max-ring SIZE      a larger ring is not copied [1G]\n"
     "      --dumps-a-minute N   of one user but root; 0 unbounded [60]\n"
     "      --exec CMD           run by sh after each dump: $1 is the dump, SDB_SERVICE, SDB_PID, "
@@ -31,15 +32,17 @@ static const char usage[] =
     "      --verbose            a line for each process that is watched\n"
     "      --help\n"
     "\n"
-    "Needs root, or CAP_BPF and CAP_PERFMON with the rights to read the rings. Then: sdb oom list, "
+    "Needs root, or CAP_BPF and CAP_PERFMON and what bpf/README.md lists beside them. Then: sdb "
+    "oom list, "
     "sdb oom show.\n";
 
 enum {
     O_DIR = 1,
-    O_SOCKET,
+    O_NAME,
     O_RINGS,
     O_BYTES,
     O_FILES,
+    O_OTHERS,
     O_MAX_RING,
     O_MINUTE,
     O_EXEC,
@@ -49,10 +52,11 @@ enum {
 
 static const struct option options[] = {
     {"dir", required_argument, NULL, O_DIR},
-    {"socket", required_argument, NULL, O_SOCKET},
+    {"name", required_argument, NULL, O_NAME},
     {"rings", required_argument, NULL, O_RINGS},
     {"keep-bytes", required_argument, NULL, O_BYTES},
     {"keep-files", required_argument, NULL, O_FILES},
+    {"keep-others", required_argument, NULL, O_OTHERS},
     {"max-ring", required_argument, NULL, O_MAX_RING},
     {"dumps-a-minute", required_argument, NULL, O_MINUTE},
     {"exec", required_argument, NULL, O_EXEC},
@@ -82,9 +86,9 @@ oomd_options_parse(struct oomd_options *o, int argc, char **argv)
 {
     int c, index = 0;
     *o = (struct oomd_options){
-        .socket = SDB_OOM_SOCKET,
+        .name = "",
         .dir = "/var/lib/sdb/dumps",
-        .budget = {.bytes = 2ull << 30, .files = 200},
+        .budget = {.bytes = 1ull << 30, .files = 100, .others_bytes = 2ull << 30},
         .max_ring_bytes = 1 << 30,
         .dumps_a_minute = 60,
     };
@@ -94,8 +98,8 @@ oomd_options_parse(struct oomd_options *o, int argc, char **argv)
         case O_DIR:
             o->dir = optarg;
             break;
-        case O_SOCKET:
-            o->socket = optarg;
+        case O_NAME:
+            o->name = optarg;
             break;
         case O_EXEC:
             o->exec = optarg;
@@ -115,6 +119,9 @@ oomd_options_parse(struct oomd_options *o, int argc, char **argv)
             break;
         case O_FILES:
             number = &o->budget.files;
+            break;
+        case O_OTHERS:
+            number = &o->budget.others_bytes;
             break;
         case O_MAX_RING:
             number = &o->max_ring_bytes;

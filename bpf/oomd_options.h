@@ -14,7 +14,7 @@
 enum { OOMD_RING_DIRS_MAX = 16 };
 
 struct oomd_options {
-    const char *socket;
+    const char *name; /* whom processes speak to: $SDB_OOMD; "" the usual one */
     const char *dir;  /* of the dumps */
     const char *exec; /* NULL none */
     const char *ring_dirs[OOMD_RING_DIRS_MAX];

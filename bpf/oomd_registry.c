@@ -11,9 +11,11 @@
 #include "oomd_log.h"
 #include "oomd_probe.h"
 
+static const uint64_t FOUND = 1ull << 63; /* the probes count from 1 */
+
 struct oomd_registry {
     struct oomd_probe *probe;
-    uint64_t next_id;
+    uint64_t next_found;
     size_t count;
     struct oomd_process *processes[SDB_OOM_PROCESSES];
 };
@@ -24,7 +26,6 @@ oomd_registry_new(struct oomd_probe *probe)
     struct oomd_registry *r = calloc(1, sizeof *r);
     if (r == NULL) return NULL;
     r->probe = probe;
-    r->next_id = 1;
     return r;
 }
 
@@ -39,9 +40,7 @@ take_at(struct oomd_registry *r, size_t i)
 static void
 drop_at(struct oomd_registry *r, size_t i)
 {
-    struct oomd_process *p = take_at(r, i);
-    if (r->probe) oomd_probe_unwatch(r->probe, p->tgid, p->id);
-    oomd_process_free(p);
+    oomd_process_free(take_at(r, i));
 }
 
 void
@@ -60,12 +59,10 @@ oomd_registry_find(const struct oomd_registry *r, uint32_t tgid)
     return NULL;
 }
 
-bool
-oomd_registry_has_ring(const struct oomd_registry *r, uint64_t dev, uint64_t ino)
+struct oomd_process *
+oomd_registry_at(const struct oomd_registry *r, size_t i)
 {
-    for (size_t i = 0; i < r->count; i++)
-        if (r->processes[i]->ring_dev == dev && r->processes[i]->ring_ino == ino) return true;
-    return false;
+    return r->processes[i];
 }
 
 size_t
@@ -77,27 +74,26 @@ oomd_registry_count(const struct oomd_registry *r)
 int
 oomd_registry_add(struct oomd_registry *r, struct oomd_process *p)
 {
-    size_t of_user = 0;
-    for (size_t i = 0; i < r->count; i++) {
-        if (r->processes[i]->tgid == p->tgid) {
-            drop_at(r, i--);
-            continue;
-        }
-        of_user += r->processes[i]->uid == p->uid;
-    }
-    if (r->count == SDB_OOM_PROCESSES || (p->uid != 0 && of_user >= OOMD_PROCESSES_A_USER)) {
+    for (size_t i = 0; i < r->count; i++)
+        if (r->processes[i]->tgid == p->tgid) drop_at(r, i--);
+    if (r->count == SDB_OOM_PROCESSES) { /* more of them ended, unheard, than the sweep has seen */
         oomd_process_free(p);
         return SDB_ERR_FULL;
     }
-    p->id = r->next_id++;
     r->processes[r->count++] = p;
-    struct sdb_oom_process watched = {
-        .id = p->id, .start_ticks = p->start_ticks, .table = p->table};
+    return SDB_OK;
+}
+
+int
+oomd_registry_add_found(struct oomd_registry *r, struct oomd_process *p)
+{
+    p->id = FOUND | r->next_found++;
+    struct sdb_oom_process watched = {.id = p->id, .start_ticks = p->start_ticks, .uid = p->uid};
     if (r->probe && oomd_probe_watch(r->probe, p->tgid, &watched) != 0) {
-        drop_at(r, r->count - 1);
+        oomd_process_free(p);
         return SDB_ERR_IO;
     }
-    return SDB_OK;
+    return oomd_registry_add(r, p);
 }
 
 struct oomd_process *
@@ -122,6 +118,6 @@ void
 oomd_registry_sweep(struct oomd_registry *r)
 {
     for (size_t i = 0; i < r->count; i++)
-        if (oomd_start_ticks(r->processes[i]->tgid) != r->processes[i]->start_ticks)
+        if (!oomd_probe_watches(r->probe, r->processes[i]->tgid, r->processes[i]->id))
             drop_at(r, i--);
 }

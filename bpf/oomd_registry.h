@@ -10,8 +10,6 @@
 #include <stdbool.h>
 #include "oomd_process.h"
 
-enum { OOMD_PROCESSES_A_USER = 1024 }; /* of SDB_OOM_PROCESSES; root is not bounded */
-
 struct oomd_probe;
 struct oomd_registry;
 
@@ -19,21 +17,23 @@ struct oomd_registry *
 oomd_registry_new(struct oomd_probe *probe); /* probe: borrowed; NULL in tests */
 void oomd_registry_free(struct oomd_registry *r);
 
-struct oomd_process *oomd_registry_find(const struct oomd_registry *r,
-                                        uint32_t tgid); /* borrowed */
-bool oomd_registry_has_ring(const struct oomd_registry *r, uint64_t dev, uint64_t ino);
+/* Borrowed; NULL when there is none. */
+struct oomd_process *oomd_registry_find(const struct oomd_registry *r, uint32_t tgid);
+struct oomd_process *oomd_registry_at(const struct oomd_registry *r, size_t i); /* i < count */
 size_t oomd_registry_count(const struct oomd_registry *r);
 
-/* Takes over `p`, gives it an id and tells the probes; an entry of the same tgid is replaced. 0,
- * SDB_ERR_FULL (p is freed), SDB_ERR_IO (the probes did not take it; p is freed). */
+/* Takes over `p`, which the probes watch; an entry of the same tgid is replaced. 0, SDB_ERR_FULL (p is freed). */
 int oomd_registry_add(struct oomd_registry *r, struct oomd_process *p);
+
+/* The same for one that did not register: gives it an id and tells the probes. SDB_ERR_IO: they did not take it. */
+int oomd_registry_add_found(struct oomd_registry *r, struct oomd_process *p);
 
 /* Takes the process out; the caller owns it. NULL when there is none of that id. */
 struct oomd_process *oomd_registry_take(struct oomd_registry *r, uint64_t id);
 
 void oomd_registry_drop(struct oomd_registry *r, uint64_t id);
 
-/* Drops those whose process is gone: an event about it may have been lost. */
+/* Drops those that the probes know no more: an event about it may have been lost. */
 void oomd_registry_sweep(struct oomd_registry *r);
 
 #endif

@@ -20,7 +20,7 @@ enum { DUMPS_MAX = 65536 };
 struct dump {
     char name[256];
     uint64_t bytes; /* on the disk: dumps have holes */
-    int64_t made_s;
+    int64_t made_ns;
     uint32_t uid;
 };
 
@@ -66,93 +66,134 @@ collect(int dir_fd, struct dumps *all)
         strncpy(d->name, entry->d_name, sizeof d->name - 1);
         d->name[sizeof d->name - 1] = '\0';
         d->bytes = (uint64_t)st.st_blocks * 512;
-        d->made_s = st.st_mtime;
+        d->made_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
         d->uid = st.st_uid;
     }
     if (dir != NULL) closedir(dir);
 }
 
-/* By user, then oldest first; times are whole seconds, names of one process end with the time. */
+/* By user, then oldest first. */
 static int
 by_user_and_age(const void *a, const void *b)
 {
     const struct dump *x = a, *y = b;
     if (x->uid != y->uid) return x->uid < y->uid ? -1 : 1;
-    if (x->made_s != y->made_s) return x->made_s < y->made_s ? -1 : 1;
+    if (x->made_ns != y->made_ns) return x->made_ns < y->made_ns ? -1 : 1;
     return strcmp(x->name, y->name);
 }
 
-/* Index of the oldest dump of the user who has most of what is short; all->n when none is left. */
-static size_t
-next_to_go(const struct dumps *all, bool bytes_are_short)
+struct share { /* of one user: at[from .. to), oldest first */
+    size_t from, to;
+    uint64_t bytes, files;
+};
+
+/* The share that begins at i. */
+static struct share
+share_at(const struct dumps *all, size_t i)
 {
-    size_t best = all->n;
-    uint64_t most = 0;
-    for (size_t i = 0; i < all->n;) {
-        uint64_t has = 0;
-        size_t oldest = all->n, k = i;
-        for (; k < all->n && all->at[k].uid == all->at[i].uid; k++) {
-            if (all->at[k].name[0] == '\0') continue;
-            if (oldest == all->n) oldest = k;
-            has += bytes_are_short ? all->at[k].bytes + 1 : 1;
-        }
-        if (oldest != all->n && has >= most) { /* root, the lowest uid, last */
-            most = has;
-            best = oldest;
-        }
-        i = k;
+    struct share s = {.from = i, .to = i};
+    for (; s.to < all->n && all->at[s.to].uid == all->at[i].uid; s.to++) {
+        if (all->at[s.to].name[0] == '\0') continue;
+        s.bytes += all->at[s.to].bytes;
+        s.files++;
     }
-    return best;
+    return s;
 }
 
-/* Removes dumps down to `keep`, and more until `free_bytes` are free. */
-static int
-prune(int dir_fd, const struct oomd_budget *keep, uint64_t free_bytes, uint64_t *freed)
+static struct share
+share_of(const struct dumps *all, uint32_t uid)
+{
+    size_t i = 0;
+    while (i < all->n && all->at[i].uid != uid) i++;
+    return share_at(all, i);
+}
+
+/* Of all users but root, who has most, and more than one dump. files 0: nobody. */
+static struct share
+richest(const struct dumps *all)
+{
+    struct share most = {0};
+    for (size_t i = 0; i < all->n;) {
+        struct share s = share_at(all, i);
+        if (all->at[i].uid != 0 && s.files > 1 && (most.files == 0 || s.bytes > most.bytes))
+            most = s;
+        i = s.to;
+    }
+    return most;
+}
+
+/* Of all users but root: would one more be too much? */
+static bool
+others_are_full(const struct dumps *all, const struct oomd_budget *budget, uint64_t bytes)
+{
+    uint64_t files = 0;
+    for (size_t i = 0; i < all->n; i++) {
+        if (all->at[i].uid == 0 || all->at[i].name[0] == '\0') continue;
+        bytes += all->at[i].bytes;
+        files++;
+    }
+    return bytes > budget->others_bytes || files >= OOMD_OTHERS_FILES * budget->files;
+}
+
+/* The oldest of the share. Bytes freed. */
+static uint64_t
+remove_oldest(int dir_fd, struct dumps *all, const struct share *s, const char *why)
+{
+    size_t i = s->from;
+    while (i < s->to && all->at[i].name[0] == '\0') i++;
+    if (i == s->to) return 0;
+    struct dump *d = &all->at[i];
+    uint64_t freed = unlinkat(dir_fd, d->name, 0) == 0 ? d->bytes : 0;
+    oomd_log("removed %s of uid %u, %llu bytes: %s", d->name, d->uid, (unsigned long long)d->bytes,
+             why);
+    d->name[0] = '\0';
+    d->bytes = 0;
+    return freed;
+}
+
+static void
+open_all(int dir_fd, struct dumps *all)
+{
+    collect(dir_fd, all);
+    if (all->n) qsort(all->at, all->n, sizeof *all->at, by_user_and_age);
+}
+
+bool
+oomd_retain(int dir_fd, const struct oomd_budget *budget, uint32_t uid, uint64_t bytes)
 {
     struct dumps all = {0};
-    uint64_t bytes = 0, files;
-    int removed = 0;
-    collect(dir_fd, &all);
-    if (all.n) qsort(all.at, all.n, sizeof *all.at, by_user_and_age);
-    files = all.n;
-    for (size_t i = 0; i < all.n; i++) bytes += all.at[i].bytes;
-    *freed = 0;
-    while (bytes > keep->bytes || files > keep->files || *freed < free_bytes) {
-        size_t i = next_to_go(&all, bytes > keep->bytes || *freed < free_bytes);
-        if (i == all.n) break;
-        struct dump *d = &all.at[i];
-        bytes -= d->bytes;
-        files--;
-        if (unlinkat(dir_fd, d->name, 0) == 0) {
-            *freed += d->bytes;
-            removed++;
-        }
-        d->name[0] = '\0';
-        d->bytes = 0;
+    bool room = bytes <= budget->bytes && budget->files > 0;
+    open_all(dir_fd, &all);
+    while (room) {
+        struct share own = share_of(&all, uid);
+        if (own.bytes + bytes <= budget->bytes && own.files < budget->files) break;
+        if (own.files == 0) room = false;
+        else remove_oldest(dir_fd, &all, &own, "its user has newer ones");
+    }
+    while (room && uid != 0 && others_are_full(&all, budget, bytes)) {
+        struct share own = share_of(&all, uid), most = richest(&all);
+        if (own.files) remove_oldest(dir_fd, &all, &own, "its user has newer ones");
+        else if (most.files) remove_oldest(dir_fd, &all, &most, "its user has most of all");
+        else room = false;
     }
     free(all.at);
-    return removed;
-}
-
-int
-oomd_retain(int dir_fd, const struct oomd_budget *budget, uint64_t coming_files,
-            uint64_t coming_bytes)
-{
-    struct oomd_budget keep = {
-        .bytes = budget->bytes > coming_bytes ? budget->bytes - coming_bytes : 0,
-        .files = budget->files > coming_files ? budget->files - coming_files : 0,
-    };
-    uint64_t freed;
-    return prune(dir_fd, &keep, 0, &freed);
+    return room;
 }
 
 uint64_t
-oomd_retain_free(int dir_fd, uint64_t bytes)
+oomd_retain_free(int dir_fd, uint32_t uid, uint64_t bytes)
 {
-    struct oomd_budget all = {.bytes = UINT64_MAX, .files = UINT64_MAX};
-    uint64_t freed;
-    int removed = prune(dir_fd, &all, bytes, &freed);
-    if (removed) oomd_log("the disk is full: removed %d older dumps", removed);
+    static const char why[] = "the disk is full";
+    struct dumps all = {0};
+    uint64_t freed = 0;
+    open_all(dir_fd, &all);
+    while (freed < bytes) {
+        struct share own = share_of(&all, uid), most = richest(&all);
+        if (own.files) freed += remove_oldest(dir_fd, &all, &own, why);
+        else if (most.files) freed += remove_oldest(dir_fd, &all, &most, why);
+        else break;
+    }
+    free(all.at);
     return freed;
 }
 

@@ -41,11 +41,12 @@ is_zero(const uint8_t *bytes, size_t n)
 
 /* Leaves out what is zero anyway: a file that was never written there reads as zero. */
 static int
-write_sparse(int to, const uint8_t *bytes, size_t n, uint64_t off)
+write_sparse(int to, const uint8_t *bytes, size_t n, uint64_t off, uint64_t *written)
 {
     for (size_t i = 0, from = 0; i < n; i += HOLE_BYTES) {
         size_t step = n - i < HOLE_BYTES ? n - i : HOLE_BYTES;
         bool zero = is_zero(bytes + i, step);
+        if (!zero) *written += step;
         if (zero && i > from) {
             int err = write_all(to, bytes + from, i - from, off + from);
             if (err) return err;
@@ -90,7 +91,7 @@ count_evicted(const uint8_t *pages, const uint8_t *bytes, size_t n, uint64_t off
 }
 
 int
-oomd_ring_copy(int from, uint64_t bytes, const uint8_t *pages, int to, uint64_t at,
+oomd_ring_copy(int from, uint64_t bytes, const uint8_t *pages, int to, uint64_t at, uint64_t limit,
                struct oomd_ring_copy *copy)
 {
     uint8_t *window = malloc(WINDOW_BYTES);
@@ -106,7 +107,8 @@ oomd_ring_copy(int from, uint64_t bytes, const uint8_t *pages, int to, uint64_t 
         if (got <= 0) break;
         if (off == 0 && got >= 8) copy->is_ring = memcmp(window, &(uint64_t){SDB_MAGIC}, 8) == 0;
         if (pages) copy->evicted_bytes += count_evicted(pages, window, (size_t)got, off);
-        err = write_sparse(to, window, (size_t)got, at + off);
+        err = write_sparse(to, window, (size_t)got, at + off, &copy->written_bytes);
+        if (!err && copy->written_bytes > limit) err = SDB_ERR_FULL;
         off += (uint64_t)got;
     }
     if (!err && ftruncate(to, (off_t)(at + bytes)) != 0) err = SDB_ERR_IO;

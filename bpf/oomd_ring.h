@@ -18,6 +18,7 @@ struct oomd_ring_copy {
         evicted_bytes; /* had left the page cache and were read from the disk; 0 where that is not known */
     uint64_t missing_bytes; /* at the end: the file was shorter than when its size was asked */
     uint64_t merged_bytes;  /* of `pending` */
+    uint64_t written_bytes; /* that were no holes */
     bool is_ring;           /* it begins as one */
 };
 
@@ -26,10 +27,10 @@ struct oomd_ring_copy {
  * the file's owner only (mm/mincore.c:can_do_mincore). Nothing is read through the mapping: the file may shrink. */
 uint8_t *oomd_ring_cached_pages(int fd, uint64_t bytes);
 
-/* Copies the file `from` (size `bytes`; pages: oomd_ring_cached_pages) to `to` at `at`; runs of zero bytes become holes.
- * 0, SDB_ERR_IO, SDB_ERR_NOSPC (errno). */
+/* Copies the file `from` (size `bytes`; pages: oomd_ring_cached_pages) to `to` at `at`; runs of zero bytes become holes, the
+ * rest counts against `limit`. 0, SDB_ERR_IO, SDB_ERR_NOSPC (errno), SDB_ERR_FULL (over the limit). */
 int oomd_ring_copy(int from, uint64_t bytes, const uint8_t *pages, int to, uint64_t at,
-                   struct oomd_ring_copy *copy);
+                   uint64_t limit, struct oomd_ring_copy *copy);
 
 /* Writes `pending` into the copy at ring offset off, after sealing its last block, when it lies in one chunk and
  * the file did not come further by itself. 0 (also when there was nothing to merge), SDB_ERR_IO, _NOSPC. */

@@ -1,52 +1,65 @@
 /* SPDX-License-Identifier: MIT
  *
- * oomd_writer.c - see oomd_writer.h.
+ * oomd_writer.c - see oomd_writer.h. What the child does is in oomd_write.c.
  *
- * Runs on: daemon; write_in_child in its children
+ * Two lanes: the eight of all users but root that began last have the machine's attention; who is not done after a
+ * second makes room for the next and goes on with what is left of it.
+ *
+ * Runs on: daemon
  */
 #include "oomd_writer.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
+#include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "error.h"
 #include "oomd_dump.h"
 #include "oomd_exec.h"
+#include "oomd_keepers.h"
 #include "oomd_log.h"
-#include "oomd_ring.h"
+#include "oomd_rate.h"
+#include "oomd_write.h"
 
-enum { JOBS_MAX = 4, NOBODY = 65534, CHILD_SECONDS = 120, USERS = 32, BESIDE_RING_BYTES = 2 << 20 };
-static const uint64_t minute_ns = 60000000000ull;
-enum child_exit { WROTE = 0, FULL = 10, FAILED = 11, NO_MEMORY = 12 };
+enum {
+    JOBS_ROOT = 8,
+    JOBS_OTHERS = 160, /* one a user */
+    JOBS_QUICK = 8,    /* of those */
+    JOBS_MAX = JOBS_ROOT + JOBS_OTHERS,
+    SLOW_NICE = 5,
+};
+static const uint64_t second_ns = 1000000000ull;
+static const uint64_t slow_after_ns = 1000000000ull, limit_ns = 60 * 1000000000ull;
+static const uint64_t keeper_ns = 3 * 1000000000ull; /* to wait for an answer of its keeper */
 
 struct job {
     pid_t pid; /* 0: free */
+    uint32_t uid;
     int fd;
     bool again; /* the second try, after room was made */
-    uint64_t begun_ns, ring_bytes;
-    uint64_t disk_bytes; /* that it will take, about */
-    struct oomd_victim *victim;
+    bool slow, killed;
+    uint64_t begun_ns;
+    struct oomd_victim *victim; /* NULL: given up; it only does not end */
     char unfinished[160], name[160];
 };
 
 struct oomd_writer {
     const struct oomd_options *options;
+    struct oomd_keepers *keepers;
     int dir_fd;
     uint64_t sequence;
     struct job jobs[JOBS_MAX];
-    struct {
-        uint32_t uid;
-        uint64_t minute_end_ns, dumps; /* a minute begins with the first dump after the last one */
-    } users[USERS];
+    size_t others, quick;  /* of the jobs */
+    struct oomd_rate rate; /* of dumps, a user */
+    pid_t syncer;          /* 0: none runs */
+    bool unsynced;         /* names that may not be on the disk yet */
 };
 
 struct oomd_writer *
@@ -57,6 +70,8 @@ oomd_writer_open(const struct oomd_options *options, char *why, size_t why_bytes
     char parent[512];
     if (w == NULL) return NULL;
     w->options = options;
+    w->rate.burst = options->dumps_a_minute;
+    w->rate.refill_ns = options->dumps_a_minute ? 60 * second_ns / options->dumps_a_minute : 0;
     snprintf(parent, sizeof parent, "%s", options->dir);
     for (char *p = strchr(parent + 1, '/'); p != NULL; p = strchr(p + 1, '/')) {
         *p = '\0';
@@ -70,6 +85,8 @@ oomd_writer_open(const struct oomd_options *options, char *why, size_t why_bytes
     } else if (st.st_uid != geteuid() || (st.st_mode & 022)) {
         snprintf(why, why_bytes, "%s belongs to another user or others may write to it",
                  options->dir);
+    } else if (flock(w->dir_fd, LOCK_EX | LOCK_NB) != 0) {
+        snprintf(why, why_bytes, "%s: another sdb-oomd runs", options->dir);
     } else {
         oomd_retain_unfinished(w->dir_fd);
         return w;
@@ -79,29 +96,32 @@ oomd_writer_open(const struct oomd_options *options, char *why, size_t why_bytes
     return NULL;
 }
 
-bool
-oomd_writer_has_room(const struct oomd_writer *w)
+void
+oomd_writer_use(struct oomd_writer *w, struct oomd_keepers *keepers)
 {
-    for (int i = 0; i < JOBS_MAX; i++)
-        if (w->jobs[i].pid == 0) return true;
-    return false;
+    w->keepers = keepers;
 }
 
-/* A user whose processes die all the time must not keep the disk busy for everyone. */
-static bool
-within_rate(struct oomd_writer *w, uint32_t uid, uint64_t now_ns)
+int64_t
+oomd_writer_rank(void *writer, const struct oomd_victim *v, uint64_t now_ns)
 {
-    size_t oldest = 0;
-    if (uid == 0 || w->options->dumps_a_minute == 0) return true;
-    for (size_t i = 0; i < USERS; i++) {
-        if (w->users[i].minute_end_ns < w->users[oldest].minute_end_ns) oldest = i;
-        if (w->users[i].uid != uid || w->users[i].minute_end_ns <= now_ns) continue;
-        return w->users[i].dumps++ < w->options->dumps_a_minute;
-    }
-    w->users[oldest].uid = uid;
-    w->users[oldest].minute_end_ns = now_ns + minute_ns;
-    w->users[oldest].dumps = 1;
-    return true;
+    struct oomd_writer *w = writer;
+    uint32_t uid = v->process->uid;
+    size_t of_user = 0;
+    if (uid != 0 && (w->others == JOBS_OTHERS || w->quick >= JOBS_QUICK)) return -1;
+    if (v->process->kept == OOMD_KEPT_ASKED && now_ns < v->due_ns + keeper_ns) return -1;
+    for (int i = 0; i < JOBS_MAX; i++) of_user += w->jobs[i].pid != 0 && w->jobs[i].uid == uid;
+    if (uid == 0) return of_user < JOBS_ROOT ? 0 : -1;
+    if (of_user > 0) return -1;
+    return 1 + (int64_t)(w->rate.burst ? oomd_rate_used(&w->rate, uid, now_ns) : 0);
+}
+
+size_t
+oomd_writer_running(const struct oomd_writer *w)
+{
+    size_t n = 0;
+    for (int i = 0; i < JOBS_MAX; i++) n += w->jobs[i].pid != 0 && w->jobs[i].victim != NULL;
+    return n;
 }
 
 static void
@@ -119,50 +139,15 @@ make_names(struct oomd_writer *w, struct job *j)
              (unsigned long long)++w->sequence);
 }
 
-/* As the ring's owner, who alone may know. */
-static uint8_t *
-look_at_cache(const struct job *j)
-{
-    struct stat st;
-    int fd = j->victim->process->ring_fd;
-    bool root = geteuid() == 0;
-    if (fstat(fd, &st) != 0 || (root && seteuid(st.st_uid) != 0)) return NULL;
-    uint8_t *pages = oomd_ring_cached_pages(fd, j->ring_bytes);
-    if (root && seteuid(0) != 0) _exit(FAILED);
-    return pages;
-}
-
-/* Bytes of a hostile process are handled here: without root, without the directory. */
+/* The job has no file and no victim any more; it is free when it has no child either. */
 static void
-write_in_child(const struct job *j)
-{
-    oomd_child_settle();
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    alarm(CHILD_SECONDS);
-    uint8_t *pages = look_at_cache(j);
-    if (geteuid() == 0 && (setgroups(0, NULL) != 0 || setresgid(NOBODY, NOBODY, NOBODY) != 0 ||
-                           setresuid(NOBODY, NOBODY, NOBODY) != 0))
-        _exit(FAILED);
-    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    switch (oomd_dump_write(j->fd, j->victim, j->ring_bytes, pages)) {
-    case SDB_OK:
-        _exit(WROTE);
-    case SDB_ERR_NOSPC:
-        _exit(FULL);
-    case SDB_ERR_NOMEM:
-        _exit(NO_MEMORY);
-    default:
-        _exit(FAILED);
-    }
-}
-
-static void
-forget(struct oomd_writer *w, struct job *j)
+let_go(struct oomd_writer *w, struct job *j)
 {
     if (j->fd >= 0) close(j->fd);
+    j->fd = -1;
     unlinkat(w->dir_fd, j->unfinished, 0); /* gone already when it got its name */
     oomd_victim_free(j->victim);
-    memset(j, 0, sizeof *j);
+    j->victim = NULL;
 }
 
 /* 0 when the child runs. */
@@ -173,47 +158,42 @@ launch(struct oomd_writer *w, struct job *j)
         openat(w->dir_fd, j->unfinished, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (j->fd < 0) return -1;
     /* its user's, so that the budget (and a quota) count it for whom it is; the directory keeps him out */
-    if (fchown(j->fd, j->victim->process->uid, (gid_t)-1) != 0) return -1;
+    if (fchown(j->fd, j->uid, (gid_t)-1) != 0) return -1;
+    const struct oomd_process *p = j->victim->process;
+    struct oomd_write_job what = {.victim = j->victim,
+                                  .out = j->fd,
+                                  .keeper = oomd_keepers_pidfd(w->keepers, p),
+                                  .max_ring_bytes = w->options->max_ring_bytes,
+                                  .limit = w->options->budget.bytes};
     j->pid = fork();
-    if (j->pid == 0) write_in_child(j);
-    return j->pid > 0 ? 0 : -1;
-}
-
-static void
-keep_budget(struct oomd_writer *w, const struct job *with)
-{
-    uint64_t files = 1, bytes = with->disk_bytes;
-    for (int i = 0; i < JOBS_MAX; i++) {
-        if (w->jobs[i].pid == 0) continue;
-        files++;
-        bytes += w->jobs[i].disk_bytes;
+    if (j->pid == 0) oomd_write_in_child(&what);
+    if (j->pid > 0) {
+        w->others += j->uid != 0;
+        w->quick += j->uid != 0 && !j->slow;
+        return 0;
     }
-    oomd_retain(w->dir_fd, &w->options->budget, files, bytes);
+    j->pid = 0;
+    return -1;
 }
 
 void
 oomd_writer_start(struct oomd_writer *w, struct oomd_victim *v, uint64_t now_ns)
 {
     struct job *j = w->jobs;
-    struct stat ring;
     const struct oomd_process *p = v->process;
-    while (j->pid != 0) j++; /* has_room was asked */
-    *j = (struct job){.fd = -1, .victim = v, .begun_ns = now_ns};
+    while (j->pid != 0) j++; /* the rank was asked */
+    *j = (struct job){.fd = -1, .victim = v, .uid = p->uid, .begun_ns = now_ns};
     make_names(w, j);
-    if (!within_rate(w, p->uid, now_ns)) {
+    if (p->uid != 0 && w->rate.burst && !oomd_rate_take(&w->rate, p->uid, now_ns)) {
         oomd_log_limited("pid %u (%s) was killed; no dump: more than %llu a minute of uid %u",
                          p->tgid, p->service, (unsigned long long)w->options->dumps_a_minute,
                          p->uid);
-        forget(w, j);
+        let_go(w, j);
         return;
     }
-    if (fstat(p->ring_fd, &ring) == 0 && ring.st_size > 0) j->ring_bytes = (uint64_t)ring.st_size;
-    if (j->ring_bytes > w->options->max_ring_bytes) j->ring_bytes = w->options->max_ring_bytes;
-    j->disk_bytes = (uint64_t)ring.st_blocks * 512 + BESIDE_RING_BYTES;
-    keep_budget(w, j);
     if (launch(w, j) != 0) {
         oomd_log("no dump of pid %u (%s): %s", p->tgid, p->service, strerror(errno));
-        forget(w, j);
+        let_go(w, j);
     }
 }
 
@@ -238,43 +218,119 @@ announce(const struct oomd_writer *w, const struct job *j, uint64_t now_ns)
 }
 
 static const char *
-failure_words(int status)
+failure_words(const struct job *j, int status)
 {
+    if (j->killed) return "it took too long";
     if (WIFSIGNALED(status))
-        return WTERMSIG(status) == SIGALRM ? "it took too long" : "its writer crashed";
-    if (WEXITSTATUS(status) == FULL) return "no room on the disk";
-    return WEXITSTATUS(status) == NO_MEMORY ? "no memory" : "reading the ring or writing failed";
+        return WTERMSIG(status) == SIGKILL ? "its writer was killed" : "its writer crashed";
+    switch (WEXITSTATUS(status)) {
+    case OOMD_WRITE_FULL:
+        return "no room on the disk";
+    case OOMD_WRITE_NO_MEMORY:
+        return "no memory";
+    case OOMD_WRITE_OVER:
+        return "its ring is larger than what may be kept of its user";
+    default:
+        return "reading the ring or writing failed";
+    }
+}
+
+static void
+publish(struct oomd_writer *w, struct job *j, uint64_t now_ns)
+{
+    const struct oomd_process *p = j->victim->process;
+    struct stat st;
+    uint64_t bytes = fstat(j->fd, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
+    if (!oomd_retain(w->dir_fd, &w->options->budget, j->uid, bytes)) {
+        oomd_log("no dump of pid %u (%s): no room in the budget of uid %u for its %llu bytes",
+                 p->tgid, p->service, p->uid, (unsigned long long)bytes);
+    } else if (renameat(w->dir_fd, j->unfinished, w->dir_fd, j->name) == 0) {
+        w->unsynced = true;
+        announce(w, j, now_ns);
+    } else {
+        oomd_log("no dump of pid %u: rename: %s", p->tgid, strerror(errno));
+    }
+}
+
+/* true when it is tried again. */
+static bool
+make_room(struct oomd_writer *w, struct job *j)
+{
+    uint64_t needed = j->victim->process->ring_bytes + OOMD_WRITE_BESIDE_BYTES;
+    close(j->fd);
+    j->fd = -1;
+    unlinkat(w->dir_fd, j->unfinished, 0);
+    j->again = true;
+    if (oomd_retain_free(w->dir_fd, j->uid, needed) > 0 && launch(w, j) == 0) return true;
+    oomd_log("no dump of pid %u (%s): no room on the disk of %s, needs %llu bytes",
+             j->victim->process->tgid, j->victim->process->service, w->options->dir,
+             (unsigned long long)needed);
+    return false;
 }
 
 bool
 oomd_writer_ended(struct oomd_writer *w, pid_t pid, int status, uint64_t now_ns)
 {
     struct job *j = w->jobs;
-    while (j < w->jobs + JOBS_MAX && j->pid != pid) j++;
+    if (pid == w->syncer) {
+        w->syncer = 0;
+        return true;
+    }
+    while (j < w->jobs + JOBS_MAX && (j->pid != pid || pid == 0)) j++;
     if (j == w->jobs + JOBS_MAX) return false;
-    uint64_t needed = j->ring_bytes + BESIDE_RING_BYTES;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == WROTE) {
-        if (renameat(w->dir_fd, j->unfinished, w->dir_fd, j->name) == 0) {
-            fsync(w->dir_fd);
-            announce(w, j, now_ns);
-        } else {
-            oomd_log("no dump of pid %u: rename: %s", j->victim->process->tgid, strerror(errno));
-        }
-    } else if (WIFEXITED(status) && WEXITSTATUS(status) == FULL && !j->again) {
-        close(j->fd);
-        j->fd = -1;
-        unlinkat(w->dir_fd, j->unfinished, 0);
-        j->again = true;
-        if (oomd_retain_free(w->dir_fd, needed) > 0 && launch(w, j) == 0) return true;
-        oomd_log("no dump of pid %u (%s): no room on the disk of %s, needs %llu bytes",
-                 j->victim->process->tgid, j->victim->process->service, w->options->dir,
-                 (unsigned long long)needed);
+    j->pid = 0;
+    w->others -= j->uid != 0;
+    w->quick -= j->uid != 0 && !j->slow;
+    if (j->victim == NULL) return true; /* was given up long ago */
+    int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    if (code == OOMD_WRITE_DONE) {
+        publish(w, j, now_ns);
+    } else if (code == OOMD_WRITE_FULL && !j->again) {
+        if (make_room(w, j)) return true;
     } else {
         oomd_log("no dump of pid %u (%s): %s", j->victim->process->tgid,
-                 j->victim->process->service, failure_words(status));
+                 j->victim->process->service, failure_words(j, status));
     }
-    forget(w, j);
+    let_go(w, j);
     return true;
+}
+
+/* Waits for the disk, and that is as busy as those who die make it. */
+static void
+sync_names(struct oomd_writer *w)
+{
+    if (!w->unsynced || w->syncer) return;
+    w->unsynced = false;
+    pid_t pid = fork();
+    if (pid == 0) {
+        fsync(w->dir_fd);
+        _exit(0);
+    }
+    if (pid > 0) w->syncer = pid;
+}
+
+void
+oomd_writer_turn(struct oomd_writer *w, uint64_t now_ns)
+{
+    sync_names(w);
+    for (int i = 0; i < JOBS_MAX; i++) {
+        struct job *j = &w->jobs[i];
+        if (j->pid == 0 || now_ns - j->begun_ns < slow_after_ns) continue;
+        if (!j->slow && j->uid != 0) {
+            setpriority(PRIO_PROCESS, (id_t)j->pid, SLOW_NICE);
+            w->quick--;
+        }
+        j->slow = true;
+        uint64_t age = now_ns - j->begun_ns;
+        if (age > limit_ns && !j->killed) {
+            j->killed = true;
+            kill(j->pid, SIGKILL);
+        }
+        if (age < limit_ns + 2 * second_ns || j->victim == NULL) continue;
+        oomd_log("no dump of pid %u (%s): its writer does not even end", j->victim->process->tgid,
+                 j->victim->process->service);
+        let_go(w, j);
+    }
 }
 
 void
@@ -282,16 +338,9 @@ oomd_writer_close(struct oomd_writer *w)
 {
     if (w == NULL) return;
     for (int i = 0; i < JOBS_MAX; i++) {
-        struct job *j = &w->jobs[i];
-        struct timespec step = {.tv_nsec = 10000000};
-        int status = 0;
-        pid_t got = 0;
-        for (int k = 0; j->pid != 0 && k < 1000 && (got = waitpid(j->pid, &status, WNOHANG)) == 0;
-             k++)
-            nanosleep(&step, NULL);
-        if (j->pid == 0) continue;
-        if (got == 0) kill(j->pid, SIGKILL);
-        oomd_writer_ended(w, j->pid, got > 0 ? status : 9, j->begun_ns);
+        if (w->jobs[i].pid == 0) continue;
+        kill(w->jobs[i].pid, SIGKILL);
+        let_go(w, &w->jobs[i]);
     }
     close(w->dir_fd);
     free(w);

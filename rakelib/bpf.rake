@@ -41,14 +41,15 @@ task :bpf do
   end
 end
 
-VICTIM_UNITS = %w[oom_client ring_file ring_identity ring_retain ring_writer ring_records chunk stack_tree
-                  string_table testpoint].map { |name| "ext/recorder/core/#{name}.c" }
-VICTIM_SOURCES = ["test/bpf/victim.c", *VICTIM_UNITS, "ext/format/crc32c.c", "ext/format/error.c"].freeze
+VICTIM_SOURCES = ["test/bpf/victim.c", *Dir["ext/recorder/core/*.c"], "ext/format/crc32c.c", "ext/format/error.c"].freeze
+ATTACKER_SOURCES = %w[test/bpf/attacker.c ext/recorder/core/oom_client.c ext/format/error.c].freeze
 
-file "tmp/bpf/victim" => [*VICTIM_SOURCES, *FileList["ext/format/*.h", "ext/recorder/core/*.h"]] do |t|
-  mkdir_p "tmp/bpf", verbose: false
-  sh "cc", "-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-D_GNU_SOURCE", "-Iext/recorder", "-Iext/format",
-     "-o", t.name, *VICTIM_SOURCES, "-pthread", verbose: false
+{ "tmp/bpf/victim" => VICTIM_SOURCES, "tmp/bpf/attacker" => ATTACKER_SOURCES }.each do |program, sources|
+  file program => [*sources, *FileList["ext/format/*.h", "ext/recorder/core/*.h"]] do |t|
+    mkdir_p "tmp/bpf", verbose: false
+    sh "cc", "-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Iext/recorder", "-Iext/format",
+       "-o", t.name, *sources, "-pthread", verbose: false
+  end
 end
 
 Rake::TestTask.new("test:bpf") do |t|
@@ -58,7 +59,17 @@ Rake::TestTask.new("test:bpf") do |t|
   t.ruby_opts = ["-r./test/support/suite_reporter"]
   t.warning = true
 end
-task "test:bpf" => [:bpf, "tmp/bpf/victim"]
+task "test:bpf" => [:bpf, "tmp/bpf/victim", "tmp/bpf/attacker"]
+
+desc "How far systemd finds the daemon's unit confined (Debian: systemd); 3 and more fails"
+task "bpf:security" do
+  unit = "bpf/examples/sdb-oomd.service"
+  abort "systemd-analyze is not installed (Debian: systemd)" unless BpfTools.which("systemd-analyze")
+  lines = IO.popen(["systemd-analyze", "security", "--offline=yes", "--no-pager", unit], &:readlines)
+  puts lines.grep(/✗/), lines.last
+  score = lines.last[/[\d.]+ /].to_f
+  abort "#{unit}: #{score} is too open" if score.zero? || score >= 3
+end
 
 desc "What the black box costs: probes, captures, dumps (root)"
 task "bench:black_box" => [:bpf, "tmp/bpf/victim"] do

@@ -7,7 +7,7 @@ module Fuzz
   TARGETS = {
     "reader" => %w[ext/reader/log/*.c ext/reader/profile/*.c ext/format/*.c],
     "dump" => %w[ext/reader/log/*.c ext/format/*.c],
-    "oomd_register" => %w[bpf/oomd_{register,descriptor,log,capture,ring}.c ext/format/*.c]
+    "oomd_register" => %w[bpf/oomd_{register,name,describe,capture,ring}.c ext/format/*.c]
   }.freeze
   FLAGS = %w[-std=gnu11 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -Iext/reader -Iext -Iext/format -Ibpf -D_GNU_SOURCE].freeze
 
@@ -18,7 +18,7 @@ module Fuzz
   def build(target)
     output = "tmp/fuzz/#{target}"
     mkdir_p("tmp/fuzz", verbose: false)
-    sh("clang", *FLAGS, "-o", output, "test/c/fuzz_#{target}.c", *Dir[*TARGETS.fetch(target)], "-pthread", verbose: false)
+    sh("clang", *FLAGS, "-o", output, "test/c/fuzz_#{target}.c", *Dir[*TARGETS.fetch(target)], "-lz", "-pthread", verbose: false)
     output
   end
 

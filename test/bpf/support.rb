@@ -14,6 +14,7 @@ module BlackBox
   ROOT = File.expand_path("../..", __dir__)
   DAEMON = ENV.fetch("SDB_OOMD_BINARY") { File.join(ROOT, "bpf/.output/sdb-oomd") } # another build, with sanitizers
   VICTIM = File.join(ROOT, "tmp/bpf/victim")
+  ATTACKER = File.join(ROOT, "tmp/bpf/attacker")
 
   # @return [String, nil] what is missing to run these tests
   def self.missing
@@ -79,13 +80,16 @@ module BlackBox
       [out, stdin].each(&:close)
       line = reader.gets
       raise "#{command.join(" ")}: said #{line.inspect}" unless line == "ready\n"
-    ensure
-      reader&.close
+
+      @said = reader
     end
 
     def go = @stdin.puts
 
     def kill(signal = :KILL) = Process.kill(signal, @pid)
+
+    # What it says until it ends, each line.
+    def said = @said.read.lines
 
     # @return [Process::Status] never waits longer than ten seconds
     def wait
@@ -97,7 +101,7 @@ module BlackBox
       end
       raise "pid #{@pid} did not end"
     ensure
-      @stdin.close unless @stdin.closed?
+      [@stdin, @said].each { |io| io.close if io && !io.closed? }
     end
 
     def finish
@@ -112,11 +116,11 @@ module BlackBox
 
   # sdb-oomd with a directory of its own.
   class Daemon
-    attr_reader :dir, :socket, :pid, :log
+    attr_reader :dir, :name, :pid, :log
 
     def initialize(base, *options)
       @dir = "#{base}/dumps"
-      @socket = "#{base}/run/oomd.sock"
+      @name = base # hears the processes of this test only
       @log = "#{base}/oomd.log"
       @options = options
       start
@@ -124,7 +128,7 @@ module BlackBox
 
     def start
       File.write(@log, "")
-      @pid = spawn(DAEMON, "--dir", @dir, "--socket", @socket, "--verbose", *@options, err: [@log, "a"])
+      @pid = spawn(DAEMON, "--dir", @dir, "--name", @name, "--verbose", *@options, err: [@log, "a"])
       200.times do
         return if File.read(@log).include?("listening")
         raise "sdb-oomd ended: #{File.read(@log)}" if Process.wait(@pid, Process::WNOHANG)
@@ -161,6 +165,9 @@ module BlackBox
       end
       raise "no dump of #{pid}; log:\n#{File.read(@log)}"
     end
+
+    # The processes that it has for what it must not do itself.
+    def children(pid = @pid) = File.read("/proc/#{pid}/task/#{pid}/children").split.map(&:to_i)
 
     def descriptors = Dir.children("/proc/#{@pid}/fd").size
 
@@ -207,8 +214,8 @@ module BlackBox
       @children.last
     end
 
-    def victim(mode, threads: 6, frames: 50, hold: 0, socket: daemon.socket, watched: true, **options)
-      process = child(VICTIM, mode, threads, frames, socket, @rings, hold, **options)
+    def victim(mode, threads: 6, frames: 50, hold: 0, name: daemon.name, watched: true, **options)
+      process = child(VICTIM, mode, threads, frames, name, @rings, hold, **options)
       daemon.wait_for(process.pid) if watched
       process
     end

@@ -25,7 +25,7 @@ class TestC31Sidekiq < Minitest::Test
   end
 
   def test_the_dump_of_a_killed_sidekiq_names_the_job_its_line_and_the_memory
-    pid, ids = killed_in_the_middle_of_a_job(daemon.socket)
+    pid, ids = killed_in_the_middle_of_a_job(daemon.name)
     death = Sdb::Oom::Death.read(daemon.dump_of(pid).path)
     assert_equal "oom", death.cause
     assert_names_the_jobs(death, ids)

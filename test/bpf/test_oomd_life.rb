@@ -22,15 +22,13 @@ class TestOomdLife < Minitest::Test
 
   def test_a_process_lives_on_and_leaves_its_ring_when_no_daemon_is_there
     daemon.stop
-    gone = @daemon
     @daemon = nil
-    process = victim("sleep", socket: "-", watched: false)
+    process = victim("sleep", name: @base, watched: false)
     process.kill
     process.wait
     ring = Dir["#{@rings}/#{process.pid}-*.sdb"]
     assert_equal 1, ring.size
     assert_includes File.binread(ring.first), "flushed"
-    refute File.exist?(gone.socket), "the socket goes with the daemon"
   end
 
   def test_many_kills_leak_no_slot_no_descriptor_and_no_memory
@@ -84,7 +82,7 @@ class TestOomdLife < Minitest::Test
     assert system("mount", "-t", "tmpfs", "-o", "size=160k,mode=700", "sdb-test", "#{@base}/dumps")
     pids = Array.new(12) { kill_some(1).first.tap { sleep 0.3 } }
     log = File.read(daemon.log)
-    assert_match(/the disk is full: removed \d+ older dumps/, log)
+    assert_match(/removed \S+ of uid 0, \d+ bytes: the disk is full/, log)
     assert daemon.dump_of(pids.last), "the newest is kept"
     assert_operator daemon.dumps.size, :<, 12
     assert_empty Dir.children("#{@base}/dumps").grep(/unfinished/)
@@ -115,7 +113,7 @@ class TestOomdLife < Minitest::Test
   end
 
   def test_a_ring_found_in_a_directory_is_kept_without_stacks
-    process = victim("sleep", socket: "-", watched: false)
+    process = victim("sleep", name: "-", watched: false)
     daemon("--rings", @rings)
     daemon.wait_for(process.pid)
     process.kill
@@ -126,7 +124,7 @@ class TestOomdLife < Minitest::Test
   end
 
   def test_a_ring_that_left_the_page_cache_is_read_back_from_the_disk
-    process = victim("sleep", watched: false, socket: daemon.socket)
+    process = victim("sleep", watched: false, name: daemon.name)
     daemon.wait_for(process.pid)
     path = Dir["#{@rings}/#{process.pid}-*.sdb"].first
     skip "the rings are on tmpfs, which has no disk" if `stat -f -c %T #{path}`.include?("tmpfs")
@@ -148,7 +146,7 @@ class TestOomdLife < Minitest::Test
 
   # As in a container: other numbers, other mounts, a ring that no path of ours leads to.
   def test_a_process_in_namespaces_of_its_own_is_captured_and_known_by_its_ring
-    inside = "mount -t tmpfs tmpfs #{@rings} && exec #{BlackBox::VICTIM} sleep 2 10 #{daemon.socket} #{@rings}"
+    inside = "mount -t tmpfs tmpfs #{@rings} && exec #{BlackBox::VICTIM} sleep 2 10 #{daemon.name} #{@rings}"
     skip "no pid namespace can be made" unless system("unshare", "-p", "-m", "-f", "--mount-proc", "true", err: File::NULL)
     outer = child("unshare", "-p", "-m", "-f", "--kill-child", "--mount-proc", "sh", "-c", inside)
     pid = File.read("/proc/#{outer.pid}/task/#{outer.pid}/children").to_i
@@ -172,9 +170,9 @@ class TestOomdLife < Minitest::Test
     assert_equal 1, daemon.dump_of(pid).flags[:unarmed]
   end
 
-  def test_a_second_daemon_on_the_same_socket_is_refused
+  def test_a_second_daemon_with_the_same_directory_is_refused
     daemon
-    _, err, status = Open3.capture3(BlackBox::DAEMON, "--dir", "#{@base}/other", "--socket", daemon.socket)
+    _, err, status = Open3.capture3(BlackBox::DAEMON, "--dir", daemon.dir, "--name", "other")
     assert_equal 1, status.exitstatus
     assert_match(/another sdb-oomd runs/, err)
   end

@@ -92,7 +92,7 @@ class TestOomdPuma < Minitest::Test
   def start(group: cgroup(192 << 20), adj: nil, watched: true)
     env, command = self.class.puma
     FileUtils.rm_f(socket_path)
-    socket = @daemon&.socket || (watched ? daemon.socket : "#{@base}/none.sock")
+    socket = @daemon&.name || (watched ? daemon.name : "#{@base}/none.sock")
     environment = env.merge("SDB" => "1", "SDB_DIR" => @rings, "SDB_SERVICE" => "shop", "SDB_OOMD" => socket, "SDB_RING" => "16M")
     ruby = command.first.end_with?("puma") && command.size == 1 ? [RbConfig.ruby, "-I#{BlackBox::ROOT}/lib", "-rsdb/auto"] : []
     environment["RUBYOPT"] = "-I#{BlackBox::ROOT}/lib -rsdb/auto" if ruby.empty?

@@ -4,7 +4,7 @@
  * the black box can be tested without a Ruby. What it puts into its frames is known, so that a test can
  * tell whether the right ones were captured.
  *
- *     victim MODE THREADS FRAMES SOCKET RING_DIR [HOLD_MIB]
+ *     victim MODE THREADS FRAMES DAEMON RING_DIR [HOLD_MIB]
  *
  * MODE spin | sleep: its threads do that for ever. hog: as sleep, and the main thread takes memory as soon as a
  * line is read from stdin. exec: becomes `sleep 60` when told. liar: a table full of lies. trigger: no ring, no table, only takes memory then. Prints "ready" when registered.
@@ -14,6 +14,7 @@
  *
  * Runs on: the test's own process
  */
+#define _GNU_SOURCE 1
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -181,15 +182,15 @@ main(int argc, char **argv)
     if (strcmp(mode, "liar") == 0) lie();
 
     struct sdb_oom_client client = {0};
-    int err = 0;
-    for (int i = 0; i < 100 && strcmp(argv[4], "-") != 0; i++) { /* "-": does not register */
-        err = sdb_oom_register(&client, argv[4], file.fd, (uint64_t)(uintptr_t)&table,
-                               file.identity.process_start_ticks, "victim", sdb_monotonic_ns());
-        if (err == 1) break;
-        client.next_ns = 0;
-        usleep(10000);
-    }
-    if (err != 1 && strcmp(argv[4], "-") != 0) return 4;
+    struct sdb_oom_speaker who = {.daemon = argv[4],
+                                  .service = "victim",
+                                  .table_address = (uint64_t)(uintptr_t)&table,
+                                  .start_ticks = file.identity.process_start_ticks,
+                                  .recording = file.identity.start_monotonic_ns,
+                                  .ring_fd = sdb_own_fd_use(&file.own)};
+    if (strcmp(argv[4], "-") != 0 && /* "-": does not register */
+        sdb_oom_register(&client, &who, sdb_monotonic_ns()) != 1)
+        return 4;
 
     char *held = hold ? malloc(hold) : NULL;
     if (held) memset(held, 1, hold);
@@ -211,8 +212,7 @@ main(int argc, char **argv)
     if (strcmp(mode, "repeat") == 0) { /* as the scanner does: until it is killed */
         for (;; usleep(50000)) {
             client.next_ns = 0;
-            sdb_oom_register(&client, argv[4], file.fd, (uint64_t)(uintptr_t)&table,
-                             file.identity.process_start_ticks, "victim", sdb_monotonic_ns());
+            sdb_oom_register(&client, &who, sdb_monotonic_ns());
         }
     }
     idle(NULL);

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
  * fuzz_oomd_register.c - libFuzzer target of everything in sdb-oomd that looks at bytes of an unprivileged
- * process: the registration, the control messages that came with it, its list of mounts, its name, and what
- * the probes copied out of its memory. The first byte chooses.
+ * process: the registration, its name, what /proc says of it, and what the probes copied out of its memory. The
+ * first byte chooses.
  */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "dump_format.h"
 #include "oomd_capture.h"
-#include "oomd_descriptor.h"
-#include "oomd_log.h"
+#include "oomd_describe.h"
 #include "oomd_register.h"
 #include "oomd_ring.h"
 #include "ring_format.h"
@@ -24,40 +22,31 @@ message(const uint8_t *data, size_t n)
         .magic = SDB_OOM_MAGIC, .version = SDB_OOM_VERSION, .bytes = sizeof whole};
     struct oomd_register out;
     const char *why;
-    if (oomd_register_parse(&out, data, n, &why) == 0 &&
-        (out.service[0] == '\0' || out.service[0] == '.'))
-        abort();
     /* past the magic, which random bytes do not meet */
     memcpy((uint8_t *)&whole + 16, data, n < sizeof whole - 16 ? n : sizeof whole - 16);
-    if (oomd_register_parse(&out, &whole, sizeof whole, &why) != 0) return;
-    if (memchr(out.service, '\0', sizeof out.service) == NULL || strchr(out.service, '/') != NULL)
+    if (oomd_register_parse(&out, &whole, &why) != 0) return;
+    if (memchr(out.service, '\0', sizeof out.service) == NULL || strchr(out.service, '/') != NULL ||
+        out.service[0] == '\0' || out.service[0] == '.' || out.service[0] == '-')
         abort();
 }
 
+/* What a keeper packed, as if a stranger could have: random bytes, and texts that must come back. */
 static void
-control(const uint8_t *data, size_t n)
+description(const uint8_t *data, size_t n)
 {
-    _Alignas(8) char bytes[512];
-    int fds[4];
-    int32_t pid;
-    uint32_t uid;
-    if (n > sizeof bytes) n = sizeof bytes;
-    memcpy(bytes, data, n);
-    struct msghdr m = {.msg_control = bytes, .msg_controllen = n};
-    if (oomd_register_control(&m, &pid, &uid, fds, 4) > 4) abort();
-}
-
-static void
-mounts(const uint8_t *data, size_t n)
-{
-    char kind[16], *text = malloc(n + 1);
-    if (text == NULL) return;
-    memcpy(text, data, n);
-    text[n] = '\0';
-    if (oomd_mountinfo_find(text, n ? data[0] % 64u : 0, kind, sizeof kind) &&
-        strlen(kind) >= sizeof kind)
+    static struct oomd_description d, again;
+    static uint8_t packed[OOMD_PACKED_BYTES];
+    oomd_describe_unpack(&d, data, n);
+    memset(&d, 0, sizeof d);
+    for (size_t i = 0; i < n && i + 1 < sizeof d.cmdline; i++)
+        d.cmdline[i] = data[i] ? (char)data[i] : ' ';
+    d.maps_bytes = n < sizeof d.maps ? n : sizeof d.maps;
+    memcpy(d.maps, data, d.maps_bytes);
+    size_t bytes = oomd_describe_pack(&d, packed);
+    if (bytes == 0 || !oomd_describe_unpack(&again, packed, bytes) ||
+        strcmp(d.cmdline, again.cmdline) != 0 || d.maps_bytes != again.maps_bytes ||
+        memcmp(d.maps, again.maps, d.maps_bytes) != 0)
         abort();
-    free(text);
 }
 
 /* Events: type, thread, offset, u16 length, bytes. The first becomes the table. */
@@ -104,15 +93,12 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     if (n < 2) return 0;
-    switch (data[0] % 4) {
+    switch (data[0] % 3) {
     case 0:
         message(data + 1, n - 1);
         break;
     case 1:
-        control(data + 1, n - 1);
-        break;
-    case 2:
-        mounts(data + 1, n - 1);
+        description(data + 1, n - 1);
         break;
     default:
         capture(data + 1, n - 1);

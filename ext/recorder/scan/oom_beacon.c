@@ -16,7 +16,7 @@
 static struct {
     /* immutable while running */
     bool off;
-    char socket[108];
+    char daemon[108];
     char service[SDB_OOM_SERVICE_BYTES];
     /* owner: scanner */
     struct sdb_oom_client client;
@@ -26,9 +26,9 @@ void
 sdb_oom_beacon_configure(const char *text, size_t text_bytes)
 {
     static const char key[] = "service=";
-    const char *socket = getenv(SDB_OOM_SOCKET_ENV);
-    upkeep.off = socket && (strcmp(socket, "") == 0 || strcmp(socket, "0") == 0);
-    snprintf(upkeep.socket, sizeof upkeep.socket, "%s", socket ? socket : SDB_OOM_SOCKET);
+    const char *name = getenv(SDB_OOM_NAME_ENV);
+    upkeep.off = name && (strcmp(name, "") == 0 || strcmp(name, "0") == 0);
+    snprintf(upkeep.daemon, sizeof upkeep.daemon, "%s", name ? name : "");
     upkeep.service[0] = '\0';
     for (size_t i = 0; i < text_bytes;) {
         size_t n = strnlen(text + i, text_bytes - i);
@@ -55,8 +55,13 @@ sdb_oom_beacon_second(void *data)
     if (upkeep.off || !sc->has_file) return;
     int fd = sdb_own_fd_use(&sc->file.own);
     if (fd < 0) return;
-    /* an absent daemon costs one failed sendmsg in ten seconds, and changes nothing */
-    (void)sdb_oom_register(
-        &upkeep.client, upkeep.socket, fd, (uint64_t)(uintptr_t)&sc->threads->live,
-        sc->file.identity.process_start_ticks, upkeep.service, sc->host.monotonic_ns());
+    const struct sdb_identity *id = &sc->file.identity;
+    struct sdb_oom_speaker who = {.daemon = upkeep.daemon,
+                                  .service = upkeep.service,
+                                  .table_address = (uint64_t)(uintptr_t)&sc->threads->live,
+                                  .start_ticks = id->process_start_ticks,
+                                  .recording = id->start_monotonic_ns,
+                                  .ring_fd = fd};
+    /* without a daemon this costs a microsecond in ten seconds, and changes nothing */
+    (void)sdb_oom_register(&upkeep.client, &who, sc->host.monotonic_ns());
 }

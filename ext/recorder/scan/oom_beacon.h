@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-/* Which socket ($SDB_OOMD, else the default; "" or "0": none) and the service's name out of the ring's text.
+/* Which daemon ($SDB_OOMD, its --name; "" or "0": none) and the service's name out of the ring's text.
  * Runs on: any Ruby thread, GVL: reads the environment. */
 void sdb_oom_beacon_configure(const char *text, size_t text_bytes);
 
