@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "rbconfig"
+require_relative "span"
 
 module Sdb
   # Where the two native libraries put their classes, and how a missing one is met: a library that could not be
