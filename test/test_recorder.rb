@@ -95,7 +95,7 @@ class TestRecorder < Minitest::Test
     recorder = nil
     _, err = capture_io { recorder = Sdb.start(dir: File.join(file, "below")) }
     refute_predicate recorder, :running?
-    assert_match(/cannot create a ring in .*below/, recorder.reason)
+    assert_match(/cannot create a ring: .*below/, recorder.reason)
     assert_match(/\Asdb: not recording: .*\n\z/, err)
     assert_equal "disabled", Sdb.status[:state]
     assert_equal recorder.reason, Sdb.status[:reason]

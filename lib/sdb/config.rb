@@ -68,7 +68,9 @@ module Sdb
         value = arguments.fetch(name) { from_env(env, name, option, warnings) }
         [name, value]
       end
-      values[:dir] = absolute(values[:dir], cwd, warnings)
+      given = values[:dir]
+      values[:dir] = absolute(given, cwd, warnings)
+      values[:dir_named] = !given.nil? && values[:dir] != default_dir(cwd: cwd)
       new(values, warnings)
     end
 
@@ -87,17 +89,18 @@ module Sdb
       cwd && rails_app?(cwd) ? File.join(cwd, "tmp", "sdb") : user_dir
     end
 
+    # What it is called unless another user has taken the name (ext/format/log_dir.h).
     #: () -> String
     def self.user_dir
       File.join(temporary_dir, "sdb-#{Process.euid}")
     end
 
     # As Dir.tmpdir, but without its gem, and without raising where there is none: whoever opens a file there says why not.
+    #: () -> String
     def self.temporary_dir
       candidates = ENV.values_at("TMPDIR", "TMP", "TEMP") << "/tmp"
       candidates.find { |dir| dir && !dir.empty? && usable_by_us_alone?(dir) }&.then { |dir| File.expand_path(dir) } || "/tmp"
     end
-    private_class_method :temporary_dir
 
     def self.usable_by_us_alone?(dir)
       stat = File.stat(dir)
@@ -174,6 +177,7 @@ module Sdb
     def initialize(values, warnings)
       @interval_ns = (values[:interval] * 1_000_000_000).round
       @dir = values[:dir].dup.freeze
+      @dir_named = values[:dir_named]
       @ring_bytes = values[:ring]
       @max_cpu = values[:max_cpu].to_f
       @keep = values[:keep]
@@ -183,6 +187,10 @@ module Sdb
       freeze
     end
     private_class_method :new
+
+    # Whether somebody said where logs go: then there or nowhere.
+    #: () -> bool
+    def dir_named? = @dir_named
 
     #: () -> Hash[Symbol, untyped]
     def to_h

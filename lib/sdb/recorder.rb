@@ -32,12 +32,17 @@ module Sdb
       def stop
         return if Native.recorder_missing
 
+        tell_of_log
         undisturbed { Native::Recorder.stop }
       end
 
       # In a forked child, from the two places of Ruby that fork (lib/sdb/fork.rb).
       #: () -> void
       def after_fork = Native::Recorder.after_fork
+
+      # A forked child makes its log a moment later, perhaps as another user: on sdb's own thread, when that went wrong.
+      #: () -> void
+      def tell_of_log = @current&.send(:tell_of_log)
 
       #: () -> Hash[Symbol, untyped]
       def status = (@current || new(Config.resolve)).status
@@ -126,17 +131,30 @@ module Sdb
       @attempted = true
       (config.warnings + surroundings).each { |line| warn "sdb: #{line}" }
       @reason = Native.recorder_missing || Native::Recorder.start(native_options)
-      return require_relative("fork") if @reason.nil?
+      return warn("sdb: not recording: #{@reason}") if @reason
 
-      warn "sdb: not recording: #{@reason}"
+      tell_of_log
+      require_relative("fork")
     rescue StandardError => e
       # whatever our own code did wrong: the app goes on
       @reason = "#{e.class}: #{e.message}"
       warn "sdb: not recording: #{@reason}"
     end
 
+    def tell_of_log
+      native = Native::Recorder.status
+      return if native[:log_reason].nil? || @told == Process.pid
+
+      @told = Process.pid
+      warn "sdb: #{native[:refused] ? "not recording: #{native[:log_reason]}" : elsewhere(native)}"
+    end
+
+    def elsewhere(native) = "#{native[:log_reason]}; the log is #{native[:path]}"
+
     def native_options
-      { dir: config.dir, ring_bytes: config.ring_bytes, interval_ns: config.interval_ns,
+      own = config.dir == Config.user_dir
+      { dir: own ? "" : config.dir, dir_named: config.dir_named?, tmp: Config.temporary_dir,
+        ring_bytes: config.ring_bytes, interval_ns: config.interval_ns,
         max_cpu_ppm: (config.max_cpu * 1_000_000).round, keep: config.keep, text: identity_text,
         yjit: self.class.ruby_text.include?("YJIT") }
     end
@@ -162,12 +180,14 @@ module Sdb
       return "disabled" if native.nil? || @reason
       return native[:parked] ? "parked" : "running" if native[:running]
 
-      native[:silent] ? "disabled" : "stopped"
+      native[:silent] || native[:refused] ? "disabled" : "stopped"
     end
 
     def reason_of(native)
       return Native.recorder_missing if native.nil?
       return "this process was forked by a thread that Ruby does not know" if native[:silent]
+
+      return native[:log_reason] if native[:refused]
 
       @reason || (@attempted ? nil : "not started")
     end
@@ -188,6 +208,7 @@ module Sdb
       lines = []
       errno = counters[:write_errno]
       lines << "the log could not be written: #{SystemCallError.new(errno).message}" if errno.positive?
+      lines << elsewhere(native) if native && native[:log_reason] && !native[:refused]
       lines << "#{counters[:lost_threads]} threads are not recorded" if counters[:lost_threads].positive?
       if native && native[:safe_read] == "none"
         lines << "this sandbox forbids process_vm_readv and /proc/self/mem: fibers are not seen"

@@ -47,6 +47,14 @@ module Sdb
         nil
       end
 
+      # Of this machine since it started, as in the identity; nil where there is none.
+      #: () -> String?
+      def boot_id
+        @boot_id ||= [File.read("/proc/sys/kernel/random/boot_id").delete("-\n")].pack("H*")
+      rescue SystemCallError
+        nil
+      end
+
       # Realtime ns as the documents have it.
       #: (Integer) -> String
       def time_text(realtime_ns)
@@ -157,6 +165,7 @@ module Sdb
       @ring_bytes = identity[:file_bytes]
       @truncated = identity[:truncated]
       @dump = identity[:dump]
+      @process = identity.slice(:process_start_ticks, :pid_namespace)
       @killed_monotonic_ns = identity[:killed_monotonic_ns]
     end
 
@@ -178,9 +187,22 @@ module Sdb
     def decide_state
       return "stopped" if @written_state == :closed
       return "creating" if @written_state == :creating && alive?
-      return "dead" unless alive?
+      return went_on? ? "stopped" : "dead" unless alive?
 
       counters[:parked] == 1 ? "parked" : "running"
+    end
+
+    # Without the lock, but the process is there: it became another program (exec).
+    def went_on?
+      return false if dump? || boot_id != Ring.boot_id || @process[:pid_namespace] != File.stat("/proc/self/ns/pid").ino
+
+      ticks = File.read("/proc/#{pid}/stat").rpartition(") ").last.split[19].to_i
+      return false unless ticks == @process[:process_start_ticks]
+
+      @reason ||= "the process became another program"
+      true
+    rescue SystemCallError
+      false
     end
 
     def warnings

@@ -38,14 +38,14 @@ name_frames(const uint8_t *data, size_t n)
     if (n < sizeof frame) return;
     for (size_t i = 0; symbols.code_count < 64 && i + 8 <= n - sizeof frame; i += 8) {
         codes[symbols.code_count++] = (struct sdb_reader_code){.code = data[i] + 1u,
-                                                        .kind = data[i + 1] % 5u,
-                                                        .base = data[i + 2] * 64u,
-                                                        .instruction_count = data[i + 3],
-                                                        .iseq = data[i + 4] * 8u,
-                                                        .method_entry = data[i + 5],
-                                                        .run_count = data[i + 6] % 4u,
-                                                        .runs = {data, n < 8 ? n : 8},
-                                                        .first_line = data[i + 7]};
+                                                               .kind = data[i + 1] % 5u,
+                                                               .base = data[i + 2] * 64u,
+                                                               .instruction_count = data[i + 3],
+                                                               .iseq = data[i + 4] * 8u,
+                                                               .method_entry = data[i + 5],
+                                                               .run_count = data[i + 6] % 4u,
+                                                               .runs = {data, n < 8 ? n : 8},
+                                                               .first_line = data[i + 7]};
     }
     if (sdb_frame_names_init(&names, &symbols) != 0) return;
     memcpy(&frame, data + n - sizeof frame, sizeof frame);

@@ -129,13 +129,6 @@ wrong_directories_and_sizes_are_refused(void)
     close(fd);
     CHECK_EQ(create_in(below("plain"), SDB_RING_MIN_BYTES), SDB_ERR_ACCESS);
     CHECK_EQ(create_in(below("plain/sub"), SDB_RING_MIN_BYTES), SDB_ERR_ACCESS);
-
-    mkdir(below("everybody"), 0700);
-    chmod(below("everybody"), 0777);
-    CHECK_EQ(create_in(below("everybody"), SDB_RING_MIN_BYTES), SDB_ERR_ACCESS);
-    chmod(below("everybody"), 01777); /* like /tmp: nobody can take our file away */
-    CHECK_EQ(create_in(below("everybody"), SDB_RING_MIN_BYTES), 0);
-    CHECK_EQ(count_files(below("everybody")), 0);
 }
 
 static void
@@ -147,14 +140,92 @@ odd_names_and_symlinked_directories_work(void)
     CHECK_EQ(create_in(below("with space and \xc3\xa9\xe2\x82\xac"), SDB_RING_MIN_BYTES), 0);
 }
 
-static void
-a_directory_of_another_user_is_refused(void)
+/* Creates and closes a ring; the directory it lay in. */
+static const char *
+lies_in(const char *dir, const char *tmp)
 {
-    mkdir(below("theirs"), 0755);
-    if (geteuid() != 0 || chown(below("theirs"), 12345, 12345) != 0)
-        SKIP("needs root to make a foreign directory");
-    CHECK_EQ(create_in(below("theirs"), SDB_RING_MIN_BYTES), SDB_ERR_ACCESS);
-    CHECK_EQ(count_files(below("theirs")), 0);
+    static char in[SDB_PATH_MAX];
+    struct sdb_ring_config config = config_for(dir);
+    static struct sdb_ring_file f;
+
+    config.tmp = tmp;
+    in[0] = '\0';
+    if (sdb_ring_file_create(&f, &config) != 0) return f.reason;
+    strcpy(in, f.dir);
+    unlink(f.path);
+    sdb_ring_file_close(&f);
+    return in;
+}
+
+static void
+make_dir(const char *dir, mode_t mode, uid_t owner)
+{
+    NEED(mkdir(dir, 0700) == 0 || errno == EEXIST);
+    NEED(chmod(dir, mode) == 0);
+    NEED(owner == geteuid() || chown(dir, owner, owner) == 0);
+}
+
+static void
+where_others_may_write_there_is_a_subfolder_of_our_own(void)
+{
+    static const mode_t modes[] = {0777, 01777, 0770, 02775};
+    char sub[SDB_PATH_MAX];
+    struct stat st;
+
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        make_dir(below("shared0"), modes[i], geteuid());
+        snprintf(sub, sizeof sub, "%s/sdb-%u", below("shared0"), (unsigned)geteuid());
+        CHECK(strcmp(lies_in(below("shared0"), NULL), sub) == 0);
+        NEED(stat(sub, &st) == 0);
+        CHECK_EQ(st.st_mode & 0777, 0700);
+        NEED(chmod(sub, 0777) == 0); /* ours: what somebody opened is closed again */
+        CHECK(strcmp(lies_in(below("shared0"), NULL), sub) == 0);
+        NEED(stat(sub, &st) == 0);
+        CHECK_EQ(st.st_mode & 0777, 0700);
+        NEED(rmdir(sub) == 0);
+        NEED(symlink("/tmp", sub) == 0); /* followed, it would be where others may write */
+        CHECK(strstr(lies_in(below("shared0"), NULL), "is not a directory of uid") != NULL);
+        NEED(unlink(sub) == 0);
+    }
+}
+
+static char volume[300], private_dir[300], temporary[300];
+
+static void
+as_another_user(void)
+{
+    char expected[SDB_PATH_MAX];
+
+    if (setgid(12345) != 0 || setuid(12345) != 0) _exit(77);
+    snprintf(expected, sizeof expected, "%s/sdb-12345", volume);
+    CHECK(strcmp(lies_in(volume, NULL), expected) == 0);
+    CHECK(strstr(lies_in(private_dir, NULL), "uid 12345 may not write to ") != NULL);
+    snprintf(expected, sizeof expected, "%s/sdb-12345.1", temporary);
+    CHECK(strcmp(lies_in(private_dir, temporary), expected) == 0); /* the first is root's */
+    CHECK(strcmp(lies_in("", temporary), expected) == 0);
+}
+
+static void
+a_user_who_was_root_has_a_place_of_his_own(void)
+{
+    int code;
+
+    if (geteuid() != 0) SKIP("needs root to become another user");
+    chmod(base, 0755);
+    snprintf(volume, sizeof volume, "%s", below("volume"));
+    snprintf(private_dir, sizeof private_dir, "%s", below("roots"));
+    snprintf(temporary, sizeof temporary, "%s", below("temporary"));
+    make_dir(volume, 0777, 0);
+    make_dir(private_dir, 0755, 0);
+    make_dir(temporary, 01777, 0);
+    make_dir(below("temporary/sdb-12345"), 0777, 0); /* made first by somebody else */
+    code = in_child(as_another_user);
+    if (code == 77) SKIP("cannot become another user");
+    CHECK_EQ(code, 0);
+    CHECK_EQ(count_files(below("temporary/sdb-12345")), 0);
+    /* and root in a directory of a user */
+    make_dir(below("theirs"), 0755, 12345);
+    CHECK(strstr(lies_in(below("theirs"), NULL), "/theirs/sdb-0") != NULL);
 }
 
 /* ---- full disks and limits ---- */
@@ -377,108 +448,6 @@ the_app_takes_our_number(void)
     close(number);
 }
 
-/* ---- retention ---- */
-
-static void
-make_dead_ring(const char *dir, uint64_t realtime_ns, char path[SDB_PATH_MAX])
-{
-    struct sdb_ring_config config = config_for(dir);
-    struct sdb_ring_file f;
-
-    config.start_realtime_ns = realtime_ns;
-    NEED(sdb_ring_file_create(&f, &config) == 0);
-    strcpy(path, f.path);
-    sdb_ring_file_close(&f);
-}
-
-static void
-make_file(const char *dir, const char *name, const char *text)
-{
-    char path[700];
-    int fd;
-
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    fd = open(path, O_CREAT | O_WRONLY, 0600);
-    NEED(fd >= 0 && write(fd, text, strlen(text)) >= 0);
-    close(fd);
-}
-
-static void
-retention_takes_the_oldest_dead_rings_only(void)
-{
-    const char *dir = below("retain");
-    char path[4][SDB_PATH_MAX], foreign[SDB_PATH_MAX], link_path[700], renamed[700];
-    struct sdb_ring_config config = config_for(dir);
-    struct sdb_ring_file live;
-
-    config.start_realtime_ns = 1; /* the oldest of all, but alive */
-    CHECK_EQ(sdb_ring_file_create(&live, &config), 0);
-    for (int i = 0; i < 4; i++) make_dead_ring(dir, 1000 + (uint64_t)i, path[i]);
-    make_file(dir, "12-34-0123456789abcdef.sdb", "not a ring"); /* our name, not our contents */
-    make_file(dir, "notes.txt", "hello");
-    snprintf(renamed, sizeof renamed, "%s/keep-me.sdb", dir); /* our contents, not our name */
-    make_dead_ring(dir, 1, foreign);
-    NEED(rename(foreign, renamed) == 0);
-    snprintf(link_path, sizeof link_path, "%s/77-34-0123456789abcdef.sdb", dir);
-    NEED(symlink(path[3], link_path) == 0);
-    snprintf(foreign, sizeof foreign, "%s/78-34-0123456789abcdef.sdb", dir);
-    NEED(mkfifo(foreign, 0600) == 0);
-
-    CHECK_EQ(sdb_ring_file_retain(dir, 100), 0);
-    CHECK_EQ(count_files(dir), 10);
-    CHECK_EQ(sdb_ring_file_retain(dir, 2), 2);
-    CHECK(access(path[0], F_OK) != 0 && access(path[1], F_OK) != 0);
-    CHECK(access(path[2], F_OK) == 0 && access(path[3], F_OK) == 0);
-    CHECK_EQ(sdb_ring_file_retain(dir, 0), 2);
-    CHECK_EQ(count_files(dir), 6);
-    CHECK(access(live.path, F_OK) == 0 && access(renamed, F_OK) == 0);
-    sdb_ring_file_close(&live);
-    CHECK_EQ(sdb_ring_file_retain(dir, 0), 1);
-    CHECK_EQ(sdb_ring_file_retain(below("nowhere"), 0), 0);
-}
-
-static void
-creating_a_ring_applies_retention(void)
-{
-    const char *dir = below("keep");
-    struct sdb_ring_config config = config_for(dir);
-    struct sdb_ring_file f;
-    char path[SDB_PATH_MAX];
-
-    for (int i = 0; i < 3; i++) make_dead_ring(dir, 10 + (uint64_t)i, path);
-    config.keep_files = 1;
-    CHECK_EQ(sdb_ring_file_create(&f, &config), 0);
-    CHECK_EQ(count_files(dir), 2);
-    CHECK(access(path, F_OK) == 0);
-    sdb_ring_file_close(&f);
-}
-
-static void
-retain_as_nobody(void)
-{
-    if (setuid(12345) != 0) _exit(77);
-    CHECK_EQ(sdb_ring_file_retain(below("shared"), 0), 0);
-}
-
-static void
-rings_of_other_users_are_left_alone(void)
-{
-    char path[SDB_PATH_MAX];
-    int code;
-
-    if (geteuid() != 0) SKIP("needs root to become another user");
-    make_dead_ring(below("shared"), 1, path);
-    chmod(base, 0755);
-    chmod(below("shared"), 01777);
-    chmod(path, 0644);
-    code = in_child(retain_as_nobody);
-    if (code == 77) SKIP("cannot become another user");
-    CHECK_EQ(code, 0);
-    NEED(chown(path, 12345, 12345) == 0); /* root could remove it, but it is not root's */
-    CHECK_EQ(sdb_ring_file_retain(below("shared"), 0), 0);
-    CHECK(access(path, F_OK) == 0);
-}
-
 static void
 header_text_is_cut_with_argv_last(void)
 {
@@ -511,7 +480,8 @@ main(void)
     RUN(a_ring_is_made_and_closed);
     RUN(wrong_directories_and_sizes_are_refused);
     RUN(odd_names_and_symlinked_directories_work);
-    RUN(a_directory_of_another_user_is_refused);
+    RUN(where_others_may_write_there_is_a_subfolder_of_our_own);
+    RUN(a_user_who_was_root_has_a_place_of_his_own);
     RUN(a_full_disk_is_an_error_code);
     RUN(rlimit_fsize_never_kills);
     RUN(closing_with_nothing_allowed_does_not_kill);
@@ -519,9 +489,6 @@ main(void)
     RUN(the_window_is_locked_where_allowed);
     RUN(a_forked_child_lets_go_without_a_trace);
     RUN(the_app_takes_our_number);
-    RUN(retention_takes_the_oldest_dead_rings_only);
-    RUN(creating_a_ring_applies_retention);
-    RUN(rings_of_other_users_are_left_alone);
     RUN(header_text_is_cut_with_argv_last);
     snprintf(command, sizeof command, "rm -rf '%s'", base);
     if (system(command) != 0) return 1;

@@ -9,7 +9,8 @@
 
 #include <ruby.h>
 
-VALUE rb_sdb_init_log(VALUE native);     /* the class */
+VALUE rb_sdb_init_log(VALUE native); /* the class */
+void rb_sdb_init_log_dir(VALUE native);
 VALUE rb_sdb_init_profile(VALUE native); /* the class */
 void rb_sdb_init_dump_frames(VALUE log);
 void rb_sdb_init_tables(VALUE profile);

@@ -13,6 +13,7 @@ Init_sdb_reader(void)
     VALUE native = rb_define_module_under(rb_define_module("Sdb"), "Native");
     VALUE log = rb_sdb_init_log(native);
     rb_sdb_init_dump_frames(log);
+    rb_sdb_init_log_dir(native);
     VALUE profile = rb_sdb_init_profile(native);
     rb_sdb_init_selection(profile);
     rb_sdb_init_tables(profile);

@@ -16,6 +16,7 @@ enum sdb_ask {
     SDB_ASK_WORK = 1, /* something waits to be named, or it is time to look at the threads' names */
     /* No thread of the process ran for a while: see whether your own existence keeps the program from ending. */
     SDB_ASK_IDLE = 2,
+    SDB_ASK_TELL = 4, /* tell the user what became of the log of a forked child */
 };
 
 struct sdb_gc_figures { /* of GC.stat, as of the symbolizer's last turn */

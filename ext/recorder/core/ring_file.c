@@ -77,58 +77,26 @@ sdb_xfsz_restore(struct sdb_xfsz_guard *g)
     pthread_sigmask(SIG_SETMASK, &g->before, NULL);
 }
 
-/* mkdir -p with 0700 for what is missing. 0 or an errno. */
+/* The directory's descriptor; where dir is of no use, that of the user's own. */
 static int
-make_dirs(const char *dir)
+open_dir(struct sdb_ring_file *f, const struct sdb_ring_config *config)
 {
-    char path[SDB_PATH_MAX];
-    size_t n = strlen(dir);
+    struct sdb_log_dir there;
+    int err = SDB_ERR_INVALID;
 
-    if (n == 0 || n >= sizeof path) return ENAMETOOLONG;
-    memcpy(path, dir, n + 1);
-    for (size_t i = 1; i <= n; i++) {
-        if (path[i] != '/' && path[i] != '\0') continue;
-        path[i] = '\0';
-        if (mkdir(path, 0700) != 0 && errno != EEXIST) {
-            int number = errno;
-            struct stat st;
-
-            /* a parent we may not write to, or on a read-only mount, may be there all the same */
-            if (stat(path, &st) != 0) return number;
-        }
-        path[i] = dir[i];
+    if (config->dir[0] != '\0') {
+        err = sdb_log_dir_open(config->dir, true, &there);
+        if (err != 0) strcpy(f->reason, there.reason);
     }
-    return 0;
-}
+    if (err != 0 && config->tmp != NULL) {
+        int number = sdb_log_dir_open_user(config->tmp, true, &there);
 
-/* Opens the directory and makes sure, on the inode opened, that nobody else rules it. */
-static int
-open_dir(struct sdb_ring_file *f, const char *dir)
-{
-    char real[4096]; /* PATH_MAX, as realpath wants */
-    struct stat st;
-    int fd;
-
-    f->last_errno = make_dirs(dir);
-    if (f->last_errno != 0) return error_of(f->last_errno);
-    fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) != 0) goto fail;
-    if (st.st_uid != geteuid() || ((st.st_mode & S_IWOTH) && !(st.st_mode & S_ISVTX))) {
-        errno = EPERM;
-        goto fail;
+        if (number == 0 || f->reason[0] == '\0') err = number;
+        if (number != 0 && f->reason[0] == '\0') strcpy(f->reason, there.reason);
     }
-    if (realpath(dir, real) == NULL) goto fail;
-    if (strlen(real) + NAME_BYTES >= sizeof f->path) {
-        errno = ENAMETOOLONG;
-        goto fail;
-    }
-    strcpy(f->dir, real);
-    return fd;
-
-fail:
-    f->last_errno = errno;
-    if (fd >= 0) close(fd);
-    return error_of(f->last_errno);
+    if (err != 0) return err;
+    strcpy(f->dir, there.path);
+    return there.fd;
 }
 
 static uint64_t
@@ -260,7 +228,7 @@ create_locked_down(struct sdb_ring_file *f, const struct sdb_ring_config *config
 
     err = sdb_identity_layout(&f->identity, config->ring_bytes);
     if (err != 0) return err;
-    dir_fd = open_dir(f, config->dir);
+    dir_fd = open_dir(f, config);
     if (dir_fd < 0) return dir_fd;
     pages = malloc(SDB_IDENTITY_BYTES);
     if (pages == NULL) {
@@ -302,11 +270,11 @@ sdb_ring_file_create(struct sdb_ring_file *f, const struct sdb_ring_config *conf
 
     memset(f, 0, sizeof *f);
     f->own = SDB_OWN_FD_NONE;
-    if (config->dir == NULL || config->dir[0] == '\0') return SDB_ERR_INVALID;
+    if (config->dir == NULL) return SDB_ERR_INVALID;
     sdb_xfsz_block(&guard);
     err = create_locked_down(f, config);
     sdb_xfsz_restore(&guard);
-    if (err == 0) sdb_ring_file_retain(f->dir, config->keep_files);
+    if (err == 0) sdb_ring_file_retain(f->dir, config->keep_files, &f->identity);
     return err;
 }
 

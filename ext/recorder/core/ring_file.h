@@ -12,19 +12,22 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "core/own_files.h"
+#include "log_dir.h"
 #include "ring_format.h"
 
 enum { SDB_PATH_MAX = 1024 };
 
 struct sdb_ring_config {
-    const char *dir; /* created 0700 when absent (one level and its parents); else must be ours */
+    const char *dir; /* see log_dir.h; "" for the user's own below tmp */
+    const char *
+        tmp; /* the temp dir: the log lies below it where dir cannot be used. NULL: then there is none */
     uint64_t ring_bytes; /* whole file; rounded down to whole chunks; >= SDB_RING_MIN_BYTES */
     uint64_t interval_ns;
     uint32_t flags; /* SDB_FLAG_* */
     const char
         *text; /* NUL-separated "key=value" strings (ruby=, gem=, service=, tag.x=, parent_ring=) */
     size_t text_bytes;
-    uint64_t keep_files; /* retention: dead rings kept in dir, newest first */
+    uint64_t keep_files; /* retention: dead rings kept in dir, those of most value */
     /* zero of rel times and CLOCK_REALTIME at that moment: those the writer was made with; 0: now */
     uint64_t start_monotonic_ns, start_realtime_ns;
 };
@@ -34,6 +37,8 @@ struct sdb_ring_file {
     bool open;
     char path[SDB_PATH_MAX];
     char dir[SDB_PATH_MAX];
+    char reason
+        [SDB_LOG_DIR_REASON_BYTES]; /* why dir was not used: one line, "" when it was. With a path: there it is */
     struct sdb_identity identity;
     /* owner: scanner */
     struct sdb_own_fd own; /* also the sign of life's, where the table is private */
@@ -47,8 +52,7 @@ struct sdb_ring_file {
 
 /* Creates `<dir>/<pid>-<start ticks>-<random>.sdb` (0600, O_EXCL|O_NOFOLLOW|O_CLOEXEC), takes the flock,
  * writes the identity in state CREATING, allocates the file, and sets LIVE. Applies retention after.
- * Returns 0, SDB_ERR_ACCESS (directory of another user, writable by everybody without sticky bit, or not
- * writable), _NOSPC (also beyond RLIMIT_FSIZE), _IO, _INVALID; the errno is kept in last_errno. On failure
+ * Returns 0, SDB_ERR_ACCESS (no directory of ours there, and none can be made; `reason` says why), _NOSPC (also beyond RLIMIT_FSIZE), _IO, _INVALID; the errno is kept in last_errno. On failure
  * nothing is left behind but the directory, and *f needs no close. Blocks on the disk; never raises
  * SIGXFSZ. argv, boot id, pid namespace, start ticks are read from /proc. */
 int sdb_ring_file_create(struct sdb_ring_file *f, const struct sdb_ring_config *config);
@@ -81,8 +85,9 @@ void sdb_ring_file_abandon(struct sdb_ring_file *f);
 /* The same for what a forked child has of its parent's; the lock stays the parent's. Runs on: the child. */
 void sdb_ring_file_forget(struct sdb_ring_file *f);
 
-/* Removes the oldest rings of dead processes beyond keep_files in dir; never a live one (flock held),
- * never a file that is not a ring of this uid. Returns the number removed. */
-int sdb_ring_file_retain(const char *dir, uint64_t keep_files);
+/* Removes rings of dead processes beyond keep_files in dir, those of least value first (ring_retain.c); never a live one
+ * (flock held), never a file that is not a ring of this uid. self: whose earlier programs' rings are closed (exec); may
+ * be NULL. Returns the number removed. */
+int sdb_ring_file_retain(const char *dir, uint64_t keep_files, const struct sdb_identity *self);
 
 #endif

@@ -29,10 +29,12 @@ recorder_start(VALUE self, VALUE options)
 {
     (void)self;
     Check_Type(options, T_HASH);
-    VALUE dir = fetch(options, "dir"), text = fetch(options, "text");
+    VALUE dir = fetch(options, "dir"), tmp = fetch(options, "tmp"), text = fetch(options, "text");
     StringValue(text);
     struct sdb_recorder_options o = {
         .dir = StringValueCStr(dir),
+        .tmp = StringValueCStr(tmp),
+        .dir_named = RTEST(fetch(options, "dir_named")),
         .ring_bytes = NUM2ULL(fetch(options, "ring_bytes")),
         .interval_ns = NUM2ULL(fetch(options, "interval_ns")),
         .keep_files = NUM2ULL(fetch(options, "keep")),
@@ -44,6 +46,7 @@ recorder_start(VALUE self, VALUE options)
     char reason[SDB_REASON_BYTES] = "";
     int err = sdb_recorder_start(&o, reason);
     RB_GC_GUARD(dir);
+    RB_GC_GUARD(tmp);
     RB_GC_GUARD(text);
     if (err == SDB_OK) return Qnil;
     return rb_utf8_str_new_cstr(reason[0] ? reason : sdb_error_text(err));
@@ -112,7 +115,7 @@ counters_hash(const uint64_t *values)
     return hash;
 }
 
-/* status -> Hash: running, parked, exact, silent, path, safe_read, ring_bytes, interval_ns, counters */
+/* status -> Hash: running, parked, exact, silent, refused, log_reason, path, safe_read, ring_bytes, interval_ns, counters */
 static VALUE
 recorder_status(VALUE self)
 {
@@ -124,6 +127,8 @@ recorder_status(VALUE self)
     set(hash, "parked", s.parked ? Qtrue : Qfalse);
     set(hash, "exact", s.exact ? Qtrue : Qfalse);
     set(hash, "silent", s.forked_silent ? Qtrue : Qfalse);
+    set(hash, "refused", s.refused ? Qtrue : Qfalse);
+    set(hash, "log_reason", s.log_reason[0] ? rb_utf8_str_new_cstr(s.log_reason) : Qnil);
     set(hash, "path", s.path[0] ? rb_utf8_str_new_cstr(s.path) : Qnil);
     set(hash, "safe_read", rb_utf8_str_new_cstr(s.safe_read));
     set(hash, "ring_bytes", ULL2NUM(s.ring_bytes));

@@ -57,6 +57,7 @@ sdb_recorder_forked(struct sdb_recorder *rec)
         /* forked before its own ring began: the one before is the nearest */
         compose_child_text(rec, NULL);
     }
+    rec->last_path[0] = '\0'; /* the parent's */
     sdb_memory_probe_forget(&rec->scanner.memory.probe);
     rec->running = false;
     if (!ruby_native_thread_p()) { /* a C library's own thread forked: no Ruby will run here */

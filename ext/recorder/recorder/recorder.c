@@ -55,6 +55,7 @@ keep_options(const struct sdb_recorder_options *options)
 {
     rec.options = *options;
     snprintf(rec.dir, sizeof rec.dir, "%s", options->dir);
+    snprintf(rec.tmp, sizeof rec.tmp, "%s", options->tmp);
     size_t text_bytes = options->text_bytes;
     if (text_bytes > sizeof rec.text) { /* whole entries only: half a value would be another one */
         text_bytes = sizeof rec.text;
@@ -125,9 +126,20 @@ meet_threads(VALUE unused)
     return unused;
 }
 
+static bool
+refused(void)
+{
+    return rec.running && sdb_load_acquire(&rec.scanner.refused);
+}
+
 int
 sdb_recorder_start(const struct sdb_recorder_options *options, char reason[SDB_REASON_BYTES])
 {
+    VALUE held = Qnil;
+    if (refused()) {
+        sdb_recorder_stop(&held); /* what is left of a child that got no file */
+        sdb_go_on(held);
+    }
     if (rec.running) return SDB_OK;
     if (strlen(options->dir) >= sizeof rec.dir) {
         snprintf(reason, SDB_REASON_BYTES, "the name of the log directory is too long");
@@ -157,7 +169,9 @@ sdb_recorder_start(const struct sdb_recorder_options *options, char reason[SDB_R
     if (err) {
         const char *text = sdb_error_text(err);
         int number = sc->file.last_errno;
-        if (number)
+        if (sc->file.reason[0])
+            snprintf(reason, SDB_REASON_BYTES, "cannot create a ring: %s", sc->file.reason);
+        else if (number)
             snprintf(reason, SDB_REASON_BYTES, "cannot create a ring in %s: %s (%s)", rec.dir, text,
                      strerror(number));
         else snprintf(reason, SDB_REASON_BYTES, "%s", text);
@@ -172,7 +186,6 @@ sdb_recorder_start(const struct sdb_recorder_options *options, char reason[SDB_R
     sdb_gc_events_enable(true);
     rec.running = true;
     rec.forked_silent = false;
-    VALUE held = Qnil;
     if (sdb_hold(meet_threads, Qnil, &held)) {
         sdb_scanner_go(sc);
         return SDB_OK;
@@ -227,7 +240,7 @@ sdb_recorder_stop(VALUE *held)
 bool
 sdb_recorder_running(void)
 {
-    return rec.running;
+    return rec.running && !refused();
 }
 
 void
@@ -252,7 +265,7 @@ wait_flushed(void *unused)
 void
 sdb_recorder_flush(void)
 {
-    if (!rec.running) return;
+    if (!sdb_recorder_running()) return;
     rb_thread_call_without_gvl(wait_flushed, NULL, NULL, NULL);
 }
 
@@ -266,13 +279,21 @@ sdb_recorder_status(struct sdb_recorder_status *out)
     out->forked_silent = rec.forked_silent;
     out->safe_read = sdb_safe_read_way_name();
     out->path = rec.last_path;
+    out->log_reason = "";
     out->ring_bytes = rec.options.ring_bytes;
     out->interval_ns = rec.options.interval_ns;
     if (!rec.running) {
         memcpy(out->counters, rec.last_counters, sizeof out->counters);
         return;
     }
-    if (__atomic_load_n(&sc->has_file, __ATOMIC_ACQUIRE)) out->path = sc->file.path;
+    if (refused()) {
+        out->running = false;
+        out->refused = true;
+        out->log_reason = sc->file.reason[0] ? sc->file.reason : sdb_error_text(sc->life.file_err);
+    } else if (__atomic_load_n(&sc->has_file, __ATOMIC_ACQUIRE)) {
+        out->path = sc->file.path;
+        out->log_reason = sc->file.reason;
+    }
     for (int i = 0; i < SDB_COUNTER_COUNT; i++)
         out->counters[i] = sdb_load_relaxed(&sc->counters[i]);
     out->parked = out->counters[SDB_C_PARKED] != 0;

@@ -13,7 +13,9 @@
 #include "scan/scanner.h"
 
 struct sdb_recorder_options {
-    const char *dir;
+    const char *dir; /* "" for the user's own below tmp */
+    const char *tmp; /* the temp dir */
+    bool dir_named;  /* by the user, who wants the log there or nowhere */
     uint64_t ring_bytes, interval_ns, keep_files;
     uint64_t max_cpu_ppm; /* 0: no governor */
     const char *text;     /* NUL-separated "key=value" for the ring's identity */
@@ -40,6 +42,9 @@ struct sdb_recorder_status {
     bool running, parked, exact, forked_silent;
     const char *path; /* of the present or last ring, "" none */
     const char *safe_read;
+    const char
+        *log_reason; /* why there is no log, or why it does not lie in dir; "" when it does */
+    bool refused;    /* there is no log */
     uint64_t ring_bytes, interval_ns, effective_interval_ns;
     uint64_t counters[SDB_COUNTER_COUNT];
 };

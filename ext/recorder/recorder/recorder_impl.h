@@ -14,7 +14,7 @@ struct sdb_recorder {
     /* immutable while running */
     struct sdb_layout layout;
     struct sdb_recorder_options options;
-    char dir[SDB_PATH_MAX];
+    char dir[SDB_PATH_MAX], tmp[SDB_PATH_MAX];
     char text[SDB_RECORDER_TEXT_BYTES];
     size_t own_text_bytes; /* of text: without what compose_child_text appends */
     char parent_ring[SDB_PATH_MAX];

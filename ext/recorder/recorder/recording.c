@@ -34,6 +34,8 @@ sdb_recorder_make_parts(struct sdb_recorder *rec, uint64_t now_ns, bool forked)
         .file =
             {
                 .dir = rec->dir,
+                /* a child may have become another user, for whom nobody named a directory */
+                .tmp = forked || !rec->options.dir_named ? rec->tmp : NULL,
                 .ring_bytes = rec->options.ring_bytes,
                 .interval_ns = rec->options.interval_ns,
                 .flags =

@@ -44,11 +44,19 @@ write_gc_periods(struct sdb_scanner *sc)
     }
 }
 
+/* Of a forked child: nobody waits for the result, so somebody has to be told. */
 static void
 open_due_file(struct sdb_scanner *sc)
 {
     sc->file_due_ns = 0;
-    if (sdb_flush_open_file(sc) == 0) sdb_upkeep_second(sc);
+    int err = sdb_flush_open_file(sc);
+    if (err != 0) {
+        sc->life.file_err = err;
+        sdb_store_release(&sc->refused, 1);
+        sdb_store_release(&sc->stop, 1); /* what cannot be kept need not be looked at */
+    }
+    if (err != 0 || sc->file.reason[0]) sdb_scanner_ask(sc, SDB_ASK_TELL);
+    if (err == 0) sdb_upkeep_second(sc);
 }
 
 void

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include "scan/offsets.h"
 
-enum { SDB_REASON_BYTES = 256 };
+enum { SDB_REASON_BYTES = 512 };
 
 /* The table's row for the running RUBY_VERSION, or NULL with words in reason. */
 const struct sdb_layout *sdb_layout_table(char reason[SDB_REASON_BYTES]);

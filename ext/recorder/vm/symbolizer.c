@@ -105,13 +105,34 @@ sdb_symbolizer_succeed(void)
     if (!begin_thread()) sym.thread = Qnil;
 }
 
+static VALUE
+call_tell_of_log(VALUE unused)
+{
+    (void)unused;
+    return rb_funcall(rb_path2class("Sdb::Recorder"), rb_intern("tell_of_log"), 0);
+}
+
+static bool tell_due; /* guarded by the GVL */
+
+/* Not in a job: it prints, so it may wait, or run what the app put in $stderr's place. */
+static void
+tell(void)
+{
+    if (!tell_due) return;
+    tell_due = false;
+    sdb_protect(call_tell_of_log, Qnil, NULL);
+}
+
 /* What was asked since the last time. */
 static uint64_t
 take_asked(void)
 {
     uint64_t since = sdb_exchange_acq_rel(&sym.asked_ns, 0);
+    uint64_t asked;
     sdb_symbolizer_work_due(since ? since : sdb_monotonic_ns());
-    return sdb_mailbox_take(&sym.box);
+    asked = sdb_mailbox_take(&sym.box);
+    if (asked & SDB_ASK_TELL) tell_due = true;
+    return asked;
 }
 
 static void
@@ -132,6 +153,7 @@ stay(VALUE self)
         if (sym.thread != self) break; /* another took our place */
         uint64_t asked = take_asked() | (in_haste ? SDB_ASK_IDLE : 0);
         in_haste = false;
+        tell();
         work();
         if (sdb_load_acquire(&sym.stop)) break;
         if ((asked & SDB_ASK_IDLE) && sdb_symbolizer_stand_aside()) break;
@@ -156,6 +178,7 @@ visit(VALUE self)
     sym.in_haste = false;
     while (!sdb_load_acquire(&sym.stop) && sym.thread == self) {
         take_asked();
+        tell();
         work();
         uint64_t now = sdb_monotonic_ns();
         if (named != sdb_symbolizer_named()) quiet_ns = now;
@@ -258,7 +281,9 @@ sdb_symbolizer_job(struct sdb_code_table *codes, struct sdb_thread_table *thread
     take_asked();
     uint64_t named = sdb_symbolizer_named();
     bool more = sdb_symbolizer_work_turn_in_job();
-    if (!more && sdb_symbolizer_named() - named < FEW_CODES && sdb_thread_name_measured()) return;
+    if (!more && !tell_due && sdb_symbolizer_named() - named < FEW_CODES &&
+        sdb_thread_name_measured())
+        return;
     sym.joiner_count = 0;
     sym.in_haste = false;
     begin_thread(); /* where there can be none, the next job goes on */

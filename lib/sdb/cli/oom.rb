@@ -120,8 +120,7 @@ module Sdb
 
       def default_paths
         require_relative "../log_set"
-        dirs = [ENV.fetch("SDB_DUMPS", DUMPS), *LogSet.default_dirs]
-        dirs.flat_map { |dir| Dir.glob("#{glob_escape(dir)}/*.{sdbdump,sdb}") }.select { |path| dead?(path) }
+        in_place(ENV.fetch("SDB_DUMPS", DUMPS)) + LogSet.default_logs.select { |path| dead?(path) }
       end
 
       def dead?(path)

@@ -4,6 +4,7 @@ require "fileutils"
 require "shellwords"
 require_relative "../config"
 require_relative "../environment"
+require_relative "../log_place"
 require_relative "command"
 require_relative "child"
 
@@ -47,10 +48,11 @@ module Sdb
       def run(arguments)
         raise UsageError, "COMMAND is missing" if arguments.empty?
 
-        before = @dir && File.directory?(@dir) ? logs(@dir) : []
-        dir = @dir ? File.expand_path(@dir) : new_dir
+        dir = @dir ? named_dir : new_dir
+        before = logs(dir)
         status = start(arguments, dir) or return @cannot
         logs = keep(logs(dir) - before, dir)
+        prune(except: dir) unless @dir
         json? ? print_document(status, logs) : report(status, logs, dir)
         status
       end
@@ -65,13 +67,44 @@ module Sdb
         nil
       end
 
-      # A directory of its own, so that what is found there is this run's.
+      # A directory of its own, so that what is found there is this run's; in the folder that is surely this user's.
       def new_dir
-        base = Config.user_dir
-        FileUtils.mkdir_p(base, mode: 0o700)
+        base = LogPlace.make_user_dir
+        warn("#{Config.user_dir} is another user's; using #{base}") unless File.basename(base) == File.basename(Config.user_dir)
         dir = File.join(base, "record-#{Time.now.strftime("%Y%m%d-%H%M%S")}-#{Process.pid}")
         Dir.mkdir(dir, 0o700)
+        prune(except: dir)
         dir
+      end
+
+      # Where others may write, too, the logs lie in a subfolder.
+      def named_dir = LogPlace.make_named_dir(File.expand_path(@dir))
+
+      # Of earlier runs the newest stay, as many logs as SDB_KEEP says. One that is still going on stays whole.
+      def prune(except:)
+        keep = Config.resolve.keep - logs(except).size
+        runs = Dir.glob("record-*/", base: File.dirname(except)).sort.reverse.map { |run| File.join(File.dirname(except), run.chomp("/")) }
+        runs.each do |run|
+          next if run == except || File.symlink?(run) || !File.stat(run).owned?
+
+          paths = logs(run)
+          keep -= paths.size
+          remove_run(run, paths) if keep.negative? && paths.any? && paths.none? { |path| alive?(path) }
+        end
+      rescue SystemCallError
+        nil # another run removes them
+      end
+
+      def remove_run(run, paths)
+        File.unlink(*paths)
+        Dir.rmdir(run) if Dir.empty?(run)
+      end
+
+      def alive?(path)
+        require_relative "../ring"
+        Ring.read(path).alive?
+      rescue FormatError
+        false
       end
 
       # SDB_RECORD: whatever the command is, it is meant.
