@@ -235,7 +235,15 @@ create_locked_down(struct sdb_ring_file *f, const struct sdb_ring_config *config
         close(dir_fd);
         return SDB_ERR_NOMEM;
     }
-    sdb_identity_fill(&f->identity, pages, config);
+    struct sdb_identity_facts facts = {
+        .interval_ns = config->interval_ns,
+        .flags = config->flags,
+        .text = config->text,
+        .text_bytes = config->text_bytes,
+        .start_monotonic_ns = config->start_monotonic_ns,
+        .start_realtime_ns = config->start_realtime_ns,
+    };
+    sdb_identity_fill(&f->identity, pages, &facts);
     do {
         snprintf(name, sizeof name, "%u-%llu-%016llx.sdb", f->identity.pid,
                  (unsigned long long)f->identity.process_start_ticks,

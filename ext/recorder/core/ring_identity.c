@@ -162,7 +162,7 @@ identity_crc(const uint8_t *pages, uint32_t text_bytes)
 }
 
 void
-sdb_identity_fill(struct sdb_identity *id, uint8_t *pages, const struct sdb_ring_config *config)
+sdb_identity_fill(struct sdb_identity *id, uint8_t *pages, const struct sdb_identity_facts *facts)
 {
     static const char no_argv[] = "argv=0"; /* what SDB_ARGV=0 puts there */
     uint8_t *text = pages + sizeof *id;
@@ -170,11 +170,11 @@ sdb_identity_fill(struct sdb_identity *id, uint8_t *pages, const struct sdb_ring
     bool argv = true;
 
     memset(pages, 0, SDB_IDENTITY_BYTES);
-    for (size_t at = 0; at < config->text_bytes;) {
-        size_t n = strnlen(config->text + at, config->text_bytes - at);
+    for (size_t at = 0; at < facts->text_bytes;) {
+        size_t n = strnlen(facts->text + at, facts->text_bytes - at);
 
-        if (n > 0) add_text(text, &text_bytes, config->text + at, n);
-        if (n == sizeof no_argv - 1 && !memcmp(config->text + at, no_argv, n)) argv = false;
+        if (n > 0) add_text(text, &text_bytes, facts->text + at, n);
+        if (n == sizeof no_argv - 1 && !memcmp(facts->text + at, no_argv, n)) argv = false;
         at += n + 1;
     }
     if (argv) add_argv(text, &text_bytes);
@@ -185,18 +185,18 @@ sdb_identity_fill(struct sdb_identity *id, uint8_t *pages, const struct sdb_ring
     id->minor = SDB_FORMAT_MINOR;
     id->word_bytes = sizeof(void *);
     id->state = SDB_RING_CREATING;
-    id->start_monotonic_ns = config->start_monotonic_ns;
-    id->start_realtime_ns = config->start_realtime_ns;
+    id->start_monotonic_ns = facts->start_monotonic_ns;
+    id->start_realtime_ns = facts->start_realtime_ns;
     if (id->start_monotonic_ns == 0) {
         id->start_monotonic_ns = sdb_monotonic_ns();
         id->start_realtime_ns = sdb_clock_ns(CLOCK_REALTIME);
     }
     id->process_start_ticks = process_start_ticks();
-    id->interval_ns = config->interval_ns;
+    id->interval_ns = facts->interval_ns;
     id->pid = (uint32_t)getpid();
     id->ppid = (uint32_t)getppid();
     id->pid_namespace = pid_namespace();
-    id->flags = config->flags;
+    id->flags = facts->flags;
     id->clock_ticks_per_s = (uint32_t)sysconf(_SC_CLK_TCK);
     boot_id(id->boot_id);
     id->text_bytes = text_bytes;

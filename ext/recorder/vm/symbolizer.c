@@ -256,7 +256,7 @@ void
 sdb_symbolizer_start(struct sdb_code_table *codes, struct sdb_thread_table *threads,
                      const struct sdb_layout *layout)
 {
-    sdb_symbolizer_work_on(codes, threads, layout);
+    sdb_symbolizer_work_on(&sym.box, codes, threads, layout);
     sym.threads = threads;
     sdb_store_release(&sym.stop, 0);
     if (!sdb_mailbox_nobody(&sym.box)) return;
@@ -326,4 +326,13 @@ sdb_symbolizer_forked(void)
     sdb_store_relaxed(&sym.asked_ns, 0);
     sdb_store_relaxed(&sym.stop, 0);
     sdb_store_relaxed(&sym.box.alive, !SDB_SYMBOLIZER_STAYS); /* a job needs nobody to begin it */
+}
+
+void
+sdb_symbolizer_run_here_for(struct sdb_code_table *codes, struct sdb_thread_table *threads,
+                            const struct sdb_layout *layout)
+{
+    sdb_symbolizer_work_on(&sym.box, codes, threads, layout);
+    sdb_symbolizer_work_due(sdb_monotonic_ns());
+    while (sdb_symbolizer_work_turn()) {}
 }

@@ -13,7 +13,6 @@
 #include "sdb_atomic.h"
 #include "vm/gc.h"
 #include "vm/protect.h"
-#include "vm/symbolizer.h"
 #include "vm/symbols.h"
 #include "vm/thread_name.h"
 #include "vm/utf8.h"
@@ -27,6 +26,7 @@ enum {
 
 static struct {
     /* immutable while the symbolizer is alive */
+    struct sdb_mailbox *box;
     struct sdb_code_table *codes;
     struct sdb_thread_table *threads;
     const struct sdb_layout *layout;
@@ -76,7 +76,7 @@ name_one(void)
         free(work.made);
         return false;
     }
-    sdb_add_relaxed(&sdb_symbolizer_mailbox()->memory_bytes, work.made->memory_bytes);
+    sdb_add_relaxed(&work.box->memory_bytes, work.made->memory_bytes);
     sdb_code_table_young_named(work.codes, work.made);
     work.named++;
     return true;
@@ -118,14 +118,14 @@ read_gc_figures(void)
         .malloc_increase_bytes = gc_stat("malloc_increase_bytes"),
         .oldmalloc_increase_bytes = gc_stat("oldmalloc_increase_bytes"),
     };
-    sdb_mailbox_set_gc_figures(sdb_symbolizer_mailbox(), &figures);
+    sdb_mailbox_set_gc_figures(work.box, &figures);
 }
 
 static VALUE
 housekeeping(VALUE unused)
 {
     (void)unused;
-    struct sdb_mailbox *box = sdb_symbolizer_mailbox();
+    struct sdb_mailbox *box = work.box;
     read_gc_figures();
     uint64_t pass = sdb_load_relaxed(&box->passes_begun) + 1;
     sdb_store_release(&box->passes_begun, pass); /* pairs with visit.c:name_is_final */
@@ -155,9 +155,10 @@ housekeeping(VALUE unused)
 }
 
 void
-sdb_symbolizer_work_on(struct sdb_code_table *codes, struct sdb_thread_table *threads,
-                       const struct sdb_layout *layout)
+sdb_symbolizer_work_on(struct sdb_mailbox *box, struct sdb_code_table *codes,
+                       struct sdb_thread_table *threads, const struct sdb_layout *layout)
 {
+    work.box = box;
     work.codes = codes;
     work.threads = threads;
     work.layout = layout;
@@ -196,7 +197,7 @@ turn(uint64_t begin, uint64_t budget)
     }
     if (!more) sdb_protect(housekeeping, Qnil, NULL);
     now = sdb_monotonic_ns();
-    sdb_add_relaxed(&sdb_symbolizer_mailbox()->gvl_ns, now - begin);
+    sdb_add_relaxed(&work.box->gvl_ns, now - begin);
     work.ready_ns = now;
     return more;
 }
@@ -218,13 +219,4 @@ sdb_symbolizer_work_turn_in_job(void)
     sdb_utf8_defer(false);
     work.in_job = false;
     return more || work.needs_thread;
-}
-
-void
-sdb_symbolizer_run_here_for(struct sdb_code_table *codes, struct sdb_thread_table *threads,
-                            const struct sdb_layout *layout)
-{
-    sdb_symbolizer_work_on(codes, threads, layout);
-    sdb_symbolizer_work_due(sdb_monotonic_ns());
-    while (sdb_symbolizer_work_turn()) {}
 }
