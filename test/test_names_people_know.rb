@@ -25,6 +25,7 @@ class TestNamesPeopleKnow < Minitest::Test
     ["#<Class>#_app_views_caf__html_erb__17_80", "/srv/app/views/café.html.erb"] => "app/views/café.html.erb",
     # Tilt: Sinatra's ERB, Slim, Haml
     ["Object#__tilt_2380", "/srv/shop/views/index.slim"] => "views/index.slim",
+    ["Object#__tilt_2390", "views/pages/index.erb"] => "views/pages/index.erb",
     ["rescue in Tilt::CompiledTemplates#__tilt_2380", "/srv/shop/pages/index.haml"] => "rescue in index.haml",
     # not these
     ["Foo#_run__1_2", "/srv/shop/app/models/foo.rb"] => "Foo#_run__1_2",
@@ -62,6 +63,31 @@ class TestNamesPeopleKnow < Minitest::Test
       end
     end
     assert_equal ["app/views/a.html.erb"], Sdb.open(*paths).functions.functions.map(&:name)
+  end
+
+  def test_code_before_the_first_line_of_a_template_has_no_line
+    path = File.join(@dir, "lines.sdb")
+    RingEncoder.write(path, pid: 11) do
+      thread :main, tid: 11, main: true
+      code :view, "Object#__tilt_80", path: "/srv/views/a.erb", line: 4_294_967_290
+      at 0, main: running("view:4294967290")
+      finish 10
+    end
+    assert_equal [["views/a.erb", 0]], Sdb.open(path).functions.functions.map { |f| [f.name, f.line.to_i] }
+  end
+
+  def test_a_template_engine_may_begin_before_the_first_line
+    script = <<~RUBY
+      require "sdb"
+      Sdb.start(dir: ARGV[0], ring: 4 << 20)
+      Object.class_eval("def __tilt_80\n  1\n  stop = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 0.4\n  1 while Process.clock_gettime(Process::CLOCK_MONOTONIC) < stop\nend", "views/a.erb", -4)
+      __tilt_80
+      sleep 0.3
+      puts Sdb.stop
+    RUBY
+    path = IO.popen([RbConfig.ruby, "-I#{File.expand_path("../lib", __dir__)}", "-e", script, @dir], &:read).chomp
+    view = Sdb.open(path).functions.functions.find { |f| f.name.end_with?("views/a.erb") }
+    assert_equal ["views/a.erb", 0], [view.name, view.line.to_i]
   end
 
   def test_paths_lose_what_everybody_knows

@@ -88,6 +88,7 @@ file_in_views(struct sdb_bytes path)
 {
     static const char folder[] = "/views/";
     size_t begin = 0;
+    if (path.n > sizeof folder - 2 && !memcmp(path.at, folder + 1, sizeof folder - 2)) return path;
     for (size_t i = 0; i < path.n; i++) {
         if (path.at[i] != '/') continue;
         if (path.n - i > sizeof folder - 1 && !memcmp(path.at + i, folder, sizeof folder - 1))

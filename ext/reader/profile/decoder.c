@@ -64,6 +64,7 @@ frame_find(struct sdb_decoder *d, uint32_t code, uint64_t where, uint32_t *frame
         func = SDB_FUNC_UNRESOLVED;
     } else if (symbol) {
         struct sdb_func made = {.line = symbol->first_line, .kind = symbol->kind};
+        if (made.line > INT32_MAX) made.line = 0; /* a template's own code, in logs of old */
         int err = sdb_profile_string(p, symbol->name.at, symbol->name.n, &made.name);
         if (!err) err = sdb_profile_string(p, symbol->path.at, symbol->path.n, &made.path);
         if (!err) err = sdb_profile_func(p, made, &func);

@@ -165,12 +165,19 @@ code_path(VALUE frame)
     return path;
 }
 
+/* Template engines give their own lines of a template numbers below 1. */
+static uint32_t
+known_line(long line)
+{
+    return line > 0 && line <= INT32_MAX ? (uint32_t)line : 0;
+}
+
 static uint32_t
 line_runs(VALUE iseq, uint32_t count, struct sdb_line_run *runs)
 {
     uint32_t n = 0, last = UINT32_MAX;
     for (uint32_t i = 0; i < count && n < MAX_LINE_RUNS; i++) {
-        uint32_t line = rb_iseq_line_no((const void *)iseq, i);
+        uint32_t line = known_line((int)rb_iseq_line_no((const void *)iseq, i));
         if (line == last) continue;
         if (n + 1 == MAX_LINE_RUNS) line = 0; /* from here on not known */
         runs[n++] = (struct sdb_line_run){.index = i, .line = line};
@@ -261,7 +268,7 @@ sdb_symbol_make(const struct sdb_layout *layout, const struct sdb_young *young)
         path.n = 0; /* what the API says of a C function */
     if (ment) put_class(&class, rb_profile_frame_classpath(ment));
     s.kind = iseq || path.n ? SDB_CODE_RUBY : SDB_CODE_C;
-    s.first_line = FIXNUM_P(first) ? (uint32_t)FIX2LONG(first) : 0;
+    s.first_line = FIXNUM_P(first) ? known_line(FIX2LONG(first)) : 0;
     s.base = base;
     s.instruction_count = count;
     s.line_run_count = iseq ? line_runs(iseq, count, runs) : 0;

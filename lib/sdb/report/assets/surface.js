@@ -94,10 +94,12 @@ sdb.fitted = (context, labels, room) => {
   return keep > 2 ? last.slice(0, keep) + "…" : "";
 };
 
-// "block in A::B::C#each" as it is, without the namespaces, and the method alone.
+// "block in A::B::C#each" as it is, without the namespaces, and the method alone; of a template, its file alone.
 sdb.withoutNamespaces = (name) => name.replace(/(?:\p{Lu}[\p{L}\p{N}_]*::)+/gu, "");
 sdb.wordings = (name) => {
   const full = name.length > 240 ? name.slice(0, 240) + "…" : name;
+  const template = full.match(/^((?:block (?:\(\d+ levels\) )?in |rescue in |ensure in )?)(?:[^\s#/]+\/)*(\p{Ll}[^\s#/]*|_[^\s#/]*)$/u);
+  if (template && template[2].includes(".")) return [...new Set([full, template[1] + template[2]])];
   const short = sdb.withoutNamespaces(full);
   const method = short.replace(/^((?:block (?:\(\d+ levels\) )?in |rescue in |ensure in )?)[^\s#.]+[#.](?=[^#.])/u, "$1#");
   return [...new Set([full, short, method])];
