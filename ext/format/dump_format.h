@@ -26,18 +26,19 @@ enum {
     SDB_DUMP_THREADS_MAX_BYTES = 16 << 20,
 };
 
-enum sdb_dump_section_type { /* at most one of each; unknown ones are skipped */
-                             SDB_DUMP_FACTS =
-                                 1, /* NUL-terminated UTF-8 "key=value" strings: see DUMP.md */
-                             SDB_DUMP_THREADS =
-                                 2, /* struct sdb_dump_thread, then its frames; repeated */
-                             SDB_DUMP_COUNTERS =
-                                 3, /* uint64_t[], indexed by enum sdb_counter, as they were in memory */
-                             SDB_DUMP_MAPS = 4, /* /proc/PID/maps at registration, text */
-                             SDB_DUMP_PENDING =
-                                 5, /* the bytes merged into the ring's copy: uint64_t offset in the ring, bytes */
-                             SDB_DUMP_RING =
-                                 6, /* the whole ring file, page aligned; no section crc, it has its own */
+/* at most one of each; unknown ones are skipped */
+enum sdb_dump_section_type {
+    /* NUL-terminated UTF-8 "key=value" strings: see DUMP.md */
+    SDB_DUMP_FACTS = 1,
+    /* struct sdb_dump_thread, then its frames; repeated */
+    SDB_DUMP_THREADS = 2,
+    /* uint64_t[], indexed by enum sdb_counter, as they were in memory */
+    SDB_DUMP_COUNTERS = 3,
+    SDB_DUMP_MAPS = 4, /* /proc/PID/maps at registration, text */
+    /* the bytes merged into the ring's copy: uint64_t offset in the ring, bytes */
+    SDB_DUMP_PENDING = 5,
+    /* the whole ring file, page aligned; no section crc, it has its own */
+    SDB_DUMP_RING = 6,
 };
 
 struct sdb_dump_section {
@@ -63,8 +64,8 @@ enum sdb_dump_thread_flag {
     SDB_DUMP_THREAD_TRUNCATED = 1 << 0,  /* frame_total > frame_count: the oldest are missing */
     SDB_DUMP_THREAD_READ_ERROR = 1 << 1, /* some page of it was not in memory: frames of zeros */
     SDB_DUMP_THREAD_NO_STACK = 1 << 2,   /* no stack to read: starting, ending, or not read */
-    SDB_DUMP_THREAD_TORN_STATE =
-        1 << 3, /* killed in the middle of a state change: state may be old */
+    /* killed in the middle of a state change: state may be old */
+    SDB_DUMP_THREAD_TORN_STATE = 1 << 3,
 };
 
 struct sdb_dump_thread { /* 128 bytes, then frame_count frames, newest first */
@@ -81,8 +82,8 @@ struct sdb_dump_thread { /* 128 bytes, then frame_count frames, newest first */
     uint64_t reserved[3];
 };
 
-struct
-    sdb_dump_frame { /* addresses of the dead process: keys for the ring's CODE symbols, never pointers */
+/* addresses of the dead process: keys for the ring's CODE symbols, never pointers */
+struct sdb_dump_frame {
     uint64_t iseq, pc;
     uint64_t method; /* ep[-2]: the method entry, or what stands in for it; 0 unread */
     uint64_t env;    /* ep[0]: frame type and flags; 0 unread */

@@ -51,18 +51,18 @@ struct sdb_slot {
 
     /* shared: atomic */
     uint64_t death_ns;
-    uint64_t
-        name; /* const struct sdb_slot_name *, swapped by the symbolizer, freed at RETIRED -> FREE */
+    /* const struct sdb_slot_name *, swapped by the symbolizer, freed at RETIRED -> FREE */
+    uint64_t name;
     uint64_t queue;   /* struct sdb_event_queue *, made at first use by the thread itself */
     uint64_t span_id; /* the span it works for, 0 none, as its events told */
     uint64_t cpu; /* where it last got the GVL (3.1: began or ended a span); UINT64_MAX not known */
     uint64_t begin_cpu_ns; /* its CPU clock when it got the slot, 0 not known */
-    uint64_t
-        end_cpu_ns; /* its CPU clock as it ended, stored before DEAD by itself (nobody can ask later); 0 not known */
+    /* its CPU clock as it ended, stored before DEAD by itself (nobody can ask later); 0 not known */
+    uint64_t end_cpu_ns;
 
     /* guarded by the GVL */
-    uint64_t
-        context; /* VALUE, what the fiber works for that its thread runs now (spans/context.h); 0 none */
+    /* VALUE, what the fiber works for that its thread runs now (spans/context.h); 0 none */
+    uint64_t context;
     uint64_t allocations; /* spans/allocations.h */
     uint64_t tags_token;  /* which tag set the log knows of, 0 the empty one */
 

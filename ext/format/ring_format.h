@@ -23,8 +23,8 @@
 
 enum {
     SDB_PAGE_BYTES = 4096,
-    SDB_HEADER_BYTES =
-        4 * SDB_PAGE_BYTES, /* identity page(s) 0..1, state page A (2), state page B (3) */
+    /* identity page(s) 0..1, state page A (2), state page B (3) */
+    SDB_HEADER_BYTES = 4 * SDB_PAGE_BYTES,
     SDB_IDENTITY_BYTES = 2 * SDB_PAGE_BYTES,
     SDB_STATE_A_OFF = 2 * SDB_PAGE_BYTES,
     SDB_STATE_B_OFF = 3 * SDB_PAGE_BYTES,
@@ -188,8 +188,8 @@ enum sdb_thread_state { SDB_RUNNING = 0, SDB_GVL_WAIT = 1, SDB_BLOCKED = 2, SDB_
 #define SDB_TICK_BIAS 32
 
 enum sdb_record {
-    SDB_R_TICK =
-        1, /* zigzag dt_us - effective interval in us: when it does not fit the short form */
+    /* zigzag dt_us - effective interval in us: when it does not fit the short form */
+    SDB_R_TICK = 1,
     SDB_R_NODE = 2, /* varint id - parent, varint code, varint where: 0 no line, odd: instruction
                            index = where >> 1 (of the word to look up: the VM's next-pc index less 1),
                            else the VM's raw pc address (index = (where - code.base) / 8 - 1, 0 at base).
@@ -202,20 +202,20 @@ enum sdb_record {
     SDB_R_FIRST_SIZED = 16, /* from here: type, varint length, payload; unknown ones are skipped */
     SDB_R_THREAD = 16, /* slot, serial, tid, birth rel, thread flags, name bytes: serial is never
                                reused. Repeated at each chunk's start and when a field changes */
-    SDB_R_THREAD_END =
-        17, /* slot, serial, end rel; then, when known, cpu_us, wait_us, blocked_us and gc_us
-                               since the slot's last SAMPLE */
+    /* slot, serial, end rel; then, when known, cpu_us, wait_us, blocked_us and gc_us
+     * since the slot's last SAMPLE */
+    SDB_R_THREAD_END = 17,
     SDB_R_CLOCK = 18,  /* monotonic rel, realtime ns: each second and at each chunk's start */
     SDB_R_GC = 19,     /* slot serial (0 unknown), SDB_GC_* flags, begin rel, duration ns, gc count,
                                heap live slots, malloc increase bytes */
     SDB_R_MEMORY = 20, /* rel, rss bytes, cgroup usage bytes, cgroup limit bytes (0 none) */
     SDB_R_COUNTERS = 21, /* n, then n values in the order of enum sdb_counter */
     SDB_R_STRING = 22,   /* string id, bytes: chunk-local; ids count 1, 2, ... */
-    SDB_R_SPAN_BEGIN =
-        23, /* slot serial, span id, parent span id, begin rel, kind string, name string,
-                               request id bytes len + bytes, trace id len + bytes, n tags, (key string,
-                               value string)*; repeated for open spans at each chunk's start. Strings are
-                               ids of R_STRING, 0 none */
+    /* slot serial, span id, parent span id, begin rel, kind string, name string,
+     * request id bytes len + bytes, trace id len + bytes, n tags, (key string,
+     * value string)*; repeated for open spans at each chunk's start. Strings are
+     * ids of R_STRING, 0 none */
+    SDB_R_SPAN_BEGIN = 23,
     SDB_R_SPAN_END = 24, /* span id, end rel, name string, status, cpu ns, gvl_wait ns, blocked ns,
                                gc ns, allocations, n tags, (key string, value string)*, [trace id len +
                                bytes: when it was learned after the begin] */

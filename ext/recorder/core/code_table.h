@@ -20,8 +20,8 @@ enum {
     SDB_CODE_MAX = 1 << 16, /* live entries; beyond, the least recently used half is evicted */
     SDB_YOUNG_COUNT = 1 << 14,
     SDB_EVICTED_COUNT = 1 << 13,
-    SDB_PIN_MAX =
-        1 << 17, /* so many codes can have a pin at once: those in the table and those evicted */
+    /* so many codes can have a pin at once: those in the table and those evicted */
+    SDB_PIN_MAX = 1 << 17,
 };
 
 /* A symbol with where its pins are, so that dropping it unpins. Owned by the symbolizer once evicted. */
@@ -31,11 +31,12 @@ struct sdb_named {
     uint32_t memory_bytes;
 };
 
-enum sdb_code_in_area { /* where its name is in the ring */
-                        SDB_CODE_UNWRITTEN = 0,
-                        SDB_CODE_WRITTEN, /* in the active symbol area */
-                        SDB_CODE_DUE, /* in the area that was active before: to be written again */
-                        SDB_CODE_LEFT_OUT, /* nowhere: it did not fit */
+/* where its name is in the ring */
+enum sdb_code_in_area {
+    SDB_CODE_UNWRITTEN = 0,
+    SDB_CODE_WRITTEN,  /* in the active symbol area */
+    SDB_CODE_DUE,      /* in the area that was active before: to be written again */
+    SDB_CODE_LEFT_OUT, /* nowhere: it did not fit */
 };
 
 struct sdb_code {
@@ -47,8 +48,8 @@ struct sdb_code {
     enum sdb_code_in_area in_area; /* owner: scanner */
 };
 
-struct
-    sdb_young { /* what the symbolizer needs of one code, copied so that it reads no entry field */
+/* what the symbolizer needs of one code, copied so that it reads no entry field */
+struct sdb_young {
     uint64_t iseq, ment;
     uint64_t pc; /* one that was seen: proves that the address is still this iseq */
     uint64_t entry;

@@ -18,8 +18,8 @@ struct sdb_oom_client { /* zero-filled at start and in a forked child. owner: sc
 };
 
 struct sdb_oom_speaker { /* borrowed */
-    const char
-        *daemon; /* its name, NULL or "" the usual one; $SDB_OOMD is read under the GVL, not here */
+    /* its name, NULL or "" the usual one; $SDB_OOMD is read under the GVL, not here */
+    const char *daemon;
     const char *service;             /* NUL-terminated, may be NULL */
     uint64_t table_address;          /* struct sdb_live_table, 0 none */
     uint64_t start_ticks, recording; /* as in the ring's identity; recording: start_monotonic_ns */

@@ -13,10 +13,10 @@
 #include <stdint.h>
 
 enum {
-    SDB_DISPLACED_NS =
-        60000, /* what a tick on the app's core costs it beyond the scanner's own CPU: on virtual machines
-                * 35 us of a spin loop, whose caches are small (`sdb doctor`), and 20 to 80 us of a
-                * Rails app (`rake bench:overhead`, floor) */
+    /* what a tick on the app's core costs it beyond the scanner's own CPU: on virtual machines
+     * 35 us of a spin loop, whose caches are small (`sdb doctor`), and 20 to 80 us of a
+     * Rails app (`rake bench:overhead`, floor) */
+    SDB_DISPLACED_NS = 60000,
     SDB_GOVERNOR_SECONDS = 10,
     SDB_INTERVAL_STEPS_MAX = 5, /* nominal interval x 32 */
 };

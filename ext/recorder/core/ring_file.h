@@ -19,13 +19,13 @@ enum { SDB_PATH_MAX = 1024 };
 
 struct sdb_ring_config {
     const char *dir; /* see log_dir.h; "" for the user's own below tmp */
-    const char *
-        tmp; /* the temp dir: the log lies below it where dir cannot be used. NULL: then there is none */
+    /* the temp dir: the log lies below it where dir cannot be used. NULL: then there is none */
+    const char *tmp;
     uint64_t ring_bytes; /* whole file; rounded down to whole chunks; >= SDB_RING_MIN_BYTES */
     uint64_t interval_ns;
     uint32_t flags; /* SDB_FLAG_* */
-    const char
-        *text; /* NUL-separated "key=value" strings (ruby=, gem=, service=, tag.x=, parent_ring=) */
+    /* NUL-separated "key=value" strings (ruby=, gem=, service=, tag.x=, parent_ring=) */
+    const char *text;
     size_t text_bytes;
     uint64_t keep_files; /* retention: dead rings kept in dir, those of most value */
     /* zero of rel times and CLOCK_REALTIME at that moment: those the writer was made with; 0: now */

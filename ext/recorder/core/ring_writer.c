@@ -21,8 +21,8 @@
 
 enum {
     TICK_MARGIN_BYTES = 1 << 16, /* a tick begins a new chunk when less is left */
-    RESERVE_MARGIN_BYTES =
-        1 << 14, /* kept on top of a reservation: for records that nobody reserves for */
+    /* kept on top of a reservation: for records that nobody reserves for */
+    RESERVE_MARGIN_BYTES = 1 << 14,
     WINDOW_BYTES = 1 << 18,
     WINDOW_STEP_BYTES = 3 << 16, /* the window moves when this much of it is written */
 };

@@ -24,11 +24,12 @@ struct sdb_sample {
     uint32_t slot;
     uint32_t node;  /* of this chunk; 0 is the empty stack */
     uint32_t state; /* enum sdb_thread_state */
-    uint32_t
-        more; /* SDB_MORE_TORN_TOP | _TRUNCATED | _NO_STACK; GC and AGE are set by the writer */
-    uint64_t cpu_ns; /* these are totals since birth_ns of the slot's THREAD record (its serial's */
-    uint64_t
-        wait_ns; /*   first one); the writer keeps the last and rounds so that no error adds up */
+    /* SDB_MORE_TORN_TOP | _TRUNCATED | _NO_STACK; GC and AGE are set by the writer */
+    uint32_t more;
+    /* totals since birth_ns of the slot's THREAD record (its serial's first one); the writer keeps the last and rounds
+     * so that no error adds up */
+    uint64_t cpu_ns;
+    uint64_t wait_ns;
     uint64_t blocked_ns;
     uint64_t gc_ns;
     uint64_t age_ns; /* of the present state; written when has_age */

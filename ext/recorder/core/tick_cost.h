@@ -14,8 +14,8 @@
 enum { SDB_TICK_COST_INTERVAL_NS = 1000000 };
 
 struct sdb_tick_cost { /* ns a tick; medians of paired slices */
-    int64_t
-        same_core_ns; /* what a spinning thread on the ticking core loses; may be below 0 by noise */
+    /* what a spinning thread on the ticking core loses; may be below 0 by noise */
+    int64_t same_core_ns;
     int64_t same_off_ns;   /* how far off that may be */
     int64_t other_core_ns; /* what one on another core loses; 0 when cpus is 1 */
     int64_t other_off_ns;

@@ -42,9 +42,9 @@ struct sdb_recorder_status {
     bool running, parked, exact, forked_silent;
     const char *path; /* of the present or last ring, "" none */
     const char *safe_read;
-    const char
-        *log_reason; /* why there is no log, or why it does not lie in dir; "" when it does */
-    bool refused;    /* there is no log */
+    /* why there is no log, or why it does not lie in dir; "" when it does */
+    const char *log_reason;
+    bool refused; /* there is no log */
     uint64_t ring_bytes, interval_ns, effective_interval_ns;
     uint64_t counters[SDB_COUNTER_COUNT];
 };

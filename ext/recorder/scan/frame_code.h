@@ -16,8 +16,8 @@ struct sdb_scan;
 
 struct sdb_stack { /* where a stack lies, as read at one moment */
     uint64_t ec, low, high, cfp;
-    uint64_t
-        frames_end; /* as `high`, but of the memory the frames are read from (a copy, perhaps) */
+    /* as `high`, but of the memory the frames are read from (a copy, perhaps) */
+    uint64_t frames_end;
     uint32_t depth;
     bool root, direct; /* direct: may be loaded; else only read safely */
     bool truncated;

@@ -22,8 +22,8 @@ enum {
     PARKED_LOOKS = 10, /* for names, before nothing but a thread that runs ends the wait */
     SLOW_TICK_NS = 10000000,
     SLOW_AFTER_TICKS = 50,
-    SLOW_PART =
-        200, /* a slow tick is so much of the time for which nothing ran: late by 0.5 % of it at most */
+    /* a slow tick is so much of the time for which nothing ran: late by 0.5 % of it at most */
+    SLOW_PART = 200,
 };
 
 /* Did this tick take the core from a running Ruby thread? By the cpu on which it last got the GVL: threads

@@ -165,8 +165,8 @@ struct sdb_scanner {
     /* shared: atomic */
     uint64_t counters[SDB_COUNTER_COUNT];
     uint64_t stop;
-    uint64_t
-        refused; /* 1: a forked child could not make its file; life.file_err and file.reason say why */
+    /* 1: a forked child could not make its file; life.file_err and file.reason say why */
+    uint64_t refused;
     /* flush on request: how many were asked for, how many are done */
     uint64_t dump_asked, dump_done;
 

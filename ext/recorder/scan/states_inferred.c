@@ -16,11 +16,11 @@ enum {
     FEW_THREADS = 16,
     EACH_TICK_CHECKS = 4, /* looks at a standing clock before they become rarer */
     RAREST_SHIFT = 4,     /* then up to each 16th tick, unless CPU is unexplained: */
-    LOOK_NS =
-        500, /* what a clock costs to read; less unexplained CPU than that is not looked for */
+    /* what a clock costs to read; less unexplained CPU than that is not looked for */
+    LOOK_NS = 500,
     MOST_UNEXPLAINED_NS = 200000,
-    STOPPED_NS =
-        20000, /* a running thread's clock that lags so much behind the time: another may run now */
+    /* a running thread's clock that lags so much behind the time: another may run now */
+    STOPPED_NS = 20000,
 };
 
 /* 0 when there is no such thread. */

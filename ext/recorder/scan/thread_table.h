@@ -15,8 +15,8 @@
 
 enum { SDB_NAME_WORDS = 16 };
 
-struct
-    sdb_slot_name { /* one buffer a slot, overwritten in place under a seqlock; owner: symbolizer */
+/* one buffer a slot, overwritten in place under a seqlock; owner: symbolizer */
+struct sdb_slot_name {
     uint64_t seq, bytes;
     uint64_t words[SDB_NAME_WORDS]; /* text, cut at 128 bytes */
 };

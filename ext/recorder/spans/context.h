@@ -26,8 +26,8 @@ struct sdb_block {  /* of Ruby code: a span or a tag block that has not ended */
     VALUE request, trace;
     VALUE late_trace; /* learned after its begin, else nil */
     VALUE added;      /* Hash of tags for its end, nil */
-    uint8_t *
-        told; /* of a span: its begin as an event, for a forked child's log; stays with the place */
+    /* of a span: its begin as an event, for a forked child's log; stays with the place */
+    uint8_t *told;
     uint32_t told_bytes, told_room;
     uint32_t status;
     bool is_span;

@@ -35,8 +35,8 @@ sdb_tag_text_clear(struct sdb_tag_text *text)
 
 struct sdb_span_start {
     struct sdb_text kind, name;
-    VALUE
-    request; /* String: what `sdb request` finds; nil: made up when it has no parent or asks for one */
+    /* String: what `sdb request` finds; nil: made up when it has no parent or asks for one */
+    VALUE request;
     bool wants_request;
     VALUE trace;                     /* String or nil */
     VALUE tags;                      /* fresh Hash as given, or nil */

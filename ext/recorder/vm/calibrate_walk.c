@@ -16,8 +16,8 @@
 enum {
     WORD = 8,
     THREAD_WORDS = 24, /* of rb_thread_t searched for the execution context */
-    EC_WORDS =
-        12, /* of the context searched for the way back to the thread; saved registers follow */
+    /* of the context searched for the way back to the thread; saved registers follow */
+    EC_WORDS = 12,
     STACK_WORDS_AT = 5, /* the stack's three words are among so many first ones */
     FRAME_MIN_BYTES = 40,
     FRAME_MAX_BYTES = 96,

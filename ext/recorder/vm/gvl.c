@@ -209,8 +209,8 @@ install_hooks(void)
 
 enum {
     ENDED_BESIDE = 16,
-    GOING_TO_SLEEP_NS =
-        10000, /* what a thread may use after it gave up the GVL, on its way to sleep */
+    /* what a thread may use after it gave up the GVL, on its way to sleep */
+    GOING_TO_SLEEP_NS = 10000,
 };
 
 /* The CPU clocks of the other threads when the last one ended; guarded by the GVL. */

@@ -20,8 +20,8 @@
 enum {
     BATCH_NS = 200000,
     BATCH_MAX_NS = 5000000,
-    BATCH_PART =
-        20, /* who had to wait 100 ms for the GVL takes it for 5 ms if there is so much to do */
+    /* who had to wait 100 ms for the GVL takes it for 5 ms if there is so much to do */
+    BATCH_PART = 20,
 };
 
 static struct {
