@@ -115,7 +115,7 @@ class CLITextTest < Minitest::Test
   def test_a_process_is_called_by_its_service_or_its_script
     ring = Struct.new(:text, :argv, :tags)
     { [nil, %w[/usr/bin/ruby -I/x -w script.rb a]] => "ruby script.rb", [nil, ["ruby", "-w", "-e", "1"]] => "ruby -e",
-      ["shop", ["x"]] => "shop", [nil, []] => "", [nil, ["puma: cluster worker 0: 4242 [app]"]] => "puma: cluster worker 0: 4242 [app]",
+      ["shop", ["x"]] => "shop", [nil, []] => "ruby", [nil, ["puma: cluster worker 0: 4242 [app]"]] => "puma: cluster worker 0: 4242 [app]",
       [nil, ["bundle\e[0m", "/srv/app/bin/rails"]] => "bundle\\e[0m rails" }.each do |values, name|
       service, argv = values
       assert_equal name, Text.program(ring.new({ "service" => service }.compact, argv, {}))

@@ -113,7 +113,7 @@ module Sdb
       end
 
       def complain(what, error)
-        warn "sdb: #{what} is not followed: #{error.class}: #{error.message.lines.first&.chomp}"
+        warn "sdb: #{what} cannot be followed: #{error.class}: #{error.message.lines.first&.chomp}"
       end
     end
   end

@@ -95,6 +95,7 @@ module Sdb
         busy.first(terminal.tty? ? 8 : threads.size).each do |t|
           whole = t.running_ns + t.gvl_wait_ns + t.blocked_ns + t.gc_ns + t.unknown_ns.to_i
           shares = [t.running_ns, t.gvl_wait_ns, t.blocked_ns, t.gc_ns, t.cpu_ns].map { |ns| Text.percent(ns.to_i, whole) }
+          shares[1] = "-" if t.states == "inferred" # nobody knows
           styles = { 1 => :green, 2 => :red, 3 => :blue, 4 => :magenta }
           styles = styles.transform_keys(&:succ) if several
           table.row(*(t.pid if several), t.tid, *shares, t.name || "-", styles: styles)

@@ -37,7 +37,7 @@ module Sdb
           ends = end_without_clock_begin(ends, from)
         end
         window = [begins ? of_time(begins) : parse(from || 0), ends ? of_time(ends) : to && parse(to)]
-        raise FilterError, "from is after to" if window.last && window.first > window.last
+        raise FilterError, "the start (from) is after the end (to)" if window.last && window.first > window.last
 
         window
       end

@@ -10,7 +10,7 @@ module Sdb
         chunks_missing: ["chunk is missing in the middle", "chunks are missing in the middle"],
         chunks_lapped: ["chunk was overwritten while it was read", "chunks were overwritten while they were read"],
         chunks_damaged: ["chunk is damaged and was read in part", "chunks are damaged and were read in part"],
-        records_ignored: ["record makes no sense and was left out", "records make no sense and were left out"]
+        records_ignored: ["record was invalid and left out", "records were invalid and left out"]
       }.freeze
       private_constant :FAULTS
 

@@ -9,7 +9,7 @@ module Sdb
   module JsonText
     # What was put off until what stands before it is written.
     Put = Struct.new(:text)
-    UNSAFE = /[\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069\u2028\u2029]/
+    UNSAFE = /[\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]/
     private_constant :Put, :UNSAFE
 
     module_function

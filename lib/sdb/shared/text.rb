@@ -3,8 +3,8 @@
 module Sdb
   # Numbers and names as people read them.
   module Text
-    # Control characters, line separators, and marks that turn text around.
-    UNSEEN = /[\p{Cc}\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/
+    # Control characters, line separators, marks that turn text around, and spaces and tags that nobody sees.
+    UNSEEN = /[\p{Cc}\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/
     private_constant :UNSEEN
 
     module_function

@@ -38,7 +38,7 @@ module Sdb
 
         unknown = Sdb::Rails::Notifications.subscribe(Array(app.config.sdb.spans))
         known = Sdb::Rails::Notifications::PATTERNS.keys
-        warn "sdb: no spans of #{unknown.join(", ")} (there are #{known.join(", ")})" unless unknown.empty?
+        warn "sdb: unknown kinds of spans: #{unknown.join(", ")} (known: #{known.join(", ")})" unless unknown.empty?
       end
 
       # The class itself is what Rails asks for.
