@@ -107,19 +107,7 @@ module SdbBuild
     # A released gem must go on compiling with compilers that warn about more.
     $CFLAGS << " -Werror" if ENV["CI"] && STRICT
     $CFLAGS << " -DSDB_TESTING=1" if ENV["SDB_TESTING"] == "1"
-    ENV["SDB_SANITIZE"].to_s.empty? ? append_hardening : append_env_flags
-  end
-
-  HARDENING = %w[-fstack-protector-strong -fstack-clash-protection -fcf-protection].freeze
-  LINK_HARDENING = %w[-Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack].freeze
-
-  # Those that this compiler and linker have. What a distribution's Ruby was built with often has some of it: a level of
-  # FORTIFY that is there is kept, and so is a compiler's own.
-  def append_hardening
-    HARDENING.each { |flag| $CFLAGS << " #{flag}" if try_cflags(flag, werror: true) }
-    LINK_HARDENING.each { |flag| $DLDFLAGS << " #{flag}" if try_ldflags(flag, werror: true) }
-    fortified = "#{RbConfig::CONFIG["CFLAGS"]} #{RbConfig::CONFIG["CPPFLAGS"]} #{$CFLAGS} #{$CPPFLAGS}".include?("_FORTIFY_SOURCE")
-    $CFLAGS << " -D_FORTIFY_SOURCE=2" if !fortified && try_cflags("-O2 -D_FORTIFY_SOURCE=2", werror: true)
+    append_env_flags
   end
 
   # rake test:sanitized: SDB_SANITIZE=address,undefined. Without the stack: Ruby leaves C frames by a longjmp that the

@@ -5,6 +5,8 @@
  *
  * Runs on: any Ruby thread, GVL; `ask` without
  */
+#include <ruby.h>
+
 #include <errno.h>
 #include <ruby/thread.h>
 

@@ -82,12 +82,15 @@ on_fork_child(void)
     sdb_recorder_forked(&rec);
 }
 
+static bool stop(VALUE (*end)(VALUE), VALUE *held);
+static VALUE end_threads_at_exit(VALUE unused);
+
 static void
 stop_at_exit(VALUE unused)
 {
     (void)unused;
     VALUE held = Qnil;
-    sdb_recorder_stop(&held);
+    stop(end_threads_at_exit, &held);
     sdb_go_on(held);
 }
 
@@ -219,15 +222,24 @@ name_the_rest(VALUE unused)
     return unused;
 }
 
-bool
-sdb_recorder_stop(VALUE *held)
+/* With the GVL: the main thread has ended, and what the others do until the VM ends them is nobody's business of ours. */
+static VALUE
+end_threads_at_exit(VALUE unused)
+{
+    sdb_scanner_halt(&rec.scanner);
+    if (!sdb_symbolizer_dismiss()) sdb_symbolizer_stop();
+    return unused;
+}
+
+static bool
+stop(VALUE (*end)(VALUE), VALUE *held)
 {
     if (!rec.running) return false;
     struct sdb_scanner *sc = &rec.scanner;
     rec.running = false;
     sdb_gvl_enable(false);
     sdb_gc_events_enable(false);
-    for (int tries = 0; tries < STOP_TRIES && !sdb_hold(end_threads, Qnil, held); tries++) {}
+    for (int tries = 0; tries < STOP_TRIES && !sdb_hold(end, Qnil, held); tries++) {}
     sdb_scanner_halt(sc); /* whatever kept coming: nothing of it runs when the tables go */
     sdb_hold(name_the_rest, Qnil, held);
     sdb_scanner_end(sc, true);
@@ -235,6 +247,12 @@ sdb_recorder_stop(VALUE *held)
     snprintf(rec.last_path, sizeof rec.last_path, "%s", sc->file.path);
     sdb_recorder_free_parts(&rec);
     return true;
+}
+
+bool
+sdb_recorder_stop(VALUE *held)
+{
+    return stop(end_threads, held);
 }
 
 bool

@@ -19,6 +19,7 @@
 
 enum {
     IDLE_ASK_NS = 100000000,
+    IDLE_ASK_MAX_NS = 2000000000,
     PARKED_LOOKS = 10, /* for names, before nothing but a thread that runs ends the wait */
     SLOW_TICK_NS = 10000000,
     SLOW_AFTER_TICKS = 50,
@@ -173,18 +174,22 @@ static void
 loop(struct sdb_scanner *sc)
 {
     sc->pacing.deadline_ns = sc->host.monotonic_ns();
-    bool idle_asked = false;
+    uint64_t ask_ns = 0, patience = 0; /* when to ask next, and for how long not to */
     while (!sdb_load_acquire(&sc->stop)) {
         uint64_t deadline = sdb_pacing_next(&sc->pacing, sc->host.monotonic_ns());
         if (!sc->exact && sc->tick.idle > SLOW_AFTER_TICKS) {
             /* 3.1: nothing wakes us, so look less often; what then ran is known from the CPU clocks */
             sdb_ring_writer_park(sc->writer);
             sdb_set_counter(sc, SDB_C_PARKED, 1);
-            if (!idle_asked) sdb_scanner_ask(sc, SDB_ASK_IDLE | SDB_ASK_WORK);
-            idle_asked = true;
+            if (sc->host.monotonic_ns() >= ask_ns && patience <= IDLE_ASK_MAX_NS) {
+                /* a thread that ends at once is not seen to run: so not once, but more and more rarely */
+                sdb_scanner_ask(sc, SDB_ASK_IDLE | SDB_ASK_WORK);
+                patience = patience ? patience * 2 : IDLE_ASK_NS;
+                ask_ns = sc->host.monotonic_ns() + patience;
+            }
             deadline = sc->pacing.deadline_ns = sc->host.monotonic_ns() + slow_tick_ns(sc);
         } else if (!sc->exact) {
-            idle_asked = false;
+            ask_ns = patience = 0;
         }
         sc->host.sleep_until(deadline);
         if (!sdb_load_acquire(&sc->stop)) sdb_scanner_tick(sc, sc->host.monotonic_ns());

@@ -289,12 +289,36 @@ sdb_symbolizer_job(struct sdb_code_table *codes, struct sdb_thread_table *thread
     begin_thread(); /* where there can be none, the next job goes on */
 }
 
-void
-sdb_symbolizer_stop(void)
+static void
+call_to_end(void)
 {
     sdb_store_release(&sym.stop, 1);
     sdb_mailbox_call(&sym.box, SDB_ASK_WORK);
     sdb_symbolizer_ring();
+}
+
+static void
+forget(void)
+{
+    sym.thread = Qnil;
+    sdb_gc_set_symbolizer(Qnil);
+    sdb_store_seq_cst(&sym.present, 0);
+    sdb_store_release(&sym.box.alive, 0);
+}
+
+bool
+sdb_symbolizer_dismiss(void)
+{
+    call_to_end();
+    if (sdb_symbolizer_works() && sym.thread != rb_thread_current()) return false;
+    forget();
+    return true;
+}
+
+void
+sdb_symbolizer_stop(void)
+{
+    call_to_end();
     VALUE thread = sym.thread;
     if (thread == rb_thread_current()) return;
     /* not joined: an app that raises into every thread it finds would hear of it here */
@@ -303,10 +327,7 @@ sdb_symbolizer_stop(void)
         sdb_symbolizer_ring();
         rb_thread_wait_for((struct timeval){.tv_usec = 200});
     }
-    sym.thread = Qnil;
-    sdb_gc_set_symbolizer(Qnil);
-    sdb_store_seq_cst(&sym.present, 0);
-    sdb_store_release(&sym.box.alive, 0);
+    forget();
 }
 
 void

@@ -29,6 +29,9 @@ void sdb_symbolizer_prepare(void (*run)(void *));
 void sdb_symbolizer_come(void);
 /* Asks it to end and waits until it did. Runs on: any Ruby thread, GVL (given up meanwhile). */
 void sdb_symbolizer_stop(void);
+/* Asks it to end and does not wait, so that no other thread runs because of us. False where one must wait after all: it is
+ * naming something. Runs on: any Ruby thread, GVL. */
+bool sdb_symbolizer_dismiss(void);
 /* Names everything pending, on the calling thread, after the symbolizer ended. Runs on: any Ruby thread, GVL. */
 void sdb_symbolizer_run_here_for(struct sdb_code_table *codes, struct sdb_thread_table *threads,
                                  const struct sdb_layout *layout);

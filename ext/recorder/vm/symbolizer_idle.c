@@ -103,9 +103,11 @@ deadlock_would_be_seen(void)
 static bool
 somebody_ran(void)
 {
-    uint64_t last = sdb_thread_last_blocked(sdb_symbolizer.threads);
+    uint64_t last = sdb_thread_last_blocked(sdb_symbolizer.threads), now = sdb_monotonic_ns();
     if (sdb_gvl_exact()) return !last;
-    return sdb_monotonic_ns() < last + LATELY_NS;
+    if (now >= last + LATELY_NS) return false;
+    rb_thread_wait_for((struct timeval){.tv_usec = (suseconds_t)((last + LATELY_NS - now) / 1000)});
+    return sdb_thread_last_blocked(sdb_symbolizer.threads) != last;
 }
 
 static void *

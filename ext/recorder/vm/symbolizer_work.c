@@ -33,8 +33,9 @@ static struct {
     /* guarded by the GVL */
     struct sdb_young current; /* being named, for sdb_protect */
     struct sdb_named *made;
-    uint64_t ready_ns;         /* since when the GVL is wanted */
-    uint64_t named;            /* codes so far */
+    uint64_t ready_ns; /* since when the GVL is wanted */
+    uint64_t named;    /* codes so far */
+    bool busy;
     bool in_job, needs_thread; /* the second: met in a job what only a thread can name */
 } work;
 
@@ -191,6 +192,7 @@ turn(uint64_t begin, uint64_t budget)
 {
     uint64_t now = begin;
     bool more = true;
+    work.busy = true;
     while (more && now - begin < budget) {
         more = name_one();
         now = sdb_monotonic_ns();
@@ -199,7 +201,14 @@ turn(uint64_t begin, uint64_t budget)
     now = sdb_monotonic_ns();
     sdb_add_relaxed(&work.box->gvl_ns, now - begin);
     work.ready_ns = now;
+    work.busy = false;
     return more;
+}
+
+bool
+sdb_symbolizer_works(void)
+{
+    return work.busy;
 }
 
 bool

@@ -24,4 +24,7 @@ bool sdb_symbolizer_work_turn_in_job(void);
 /* Codes named so far. Runs on: any Ruby thread, GVL. */
 uint64_t sdb_symbolizer_named(void);
 
+/* Whether some thread is in the midst of a turn. Runs on: any Ruby thread, GVL. */
+bool sdb_symbolizer_works(void);
+
 #endif
