@@ -67,6 +67,16 @@ class TestSpans < Minitest::Test
     assert_in_delta 100, spans_by_name(profile).fetch("mine").allocations, 30
   end
 
+  # On 3.2 the VM tells of a thread's begin before it says which thread that is.
+  def test_objects_of_a_new_thread_are_its_own_from_its_first_moment_on
+    skip "no GVL events before Ruby 3.2: allocations are of the process" unless RUBY_VERSION >= "3.2"
+    profile = record do
+      Sdb.span("warm") { Thread.new { nil }.join }
+      Sdb.span("mine") { Thread.new { 5000.times { Object.new } }.join }
+    end
+    assert_operator spans_by_name(profile).fetch("mine").allocations, :<, 1000
+  end
+
   def test_nested_spans_name_their_parents
     profile = record do
       Sdb.span("outer", id: "o-1") do
