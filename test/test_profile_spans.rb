@@ -219,6 +219,19 @@ class TestProfileSpans < Minitest::Test
     assert_in_delta 19.8, self_ms(p, tag: "part=x").fetch("Foo#work"), 0.001
   end
 
+  # A look at 8, and the end at 11; between them it worked for another value.
+  def test_what_a_thread_did_for_another_value_before_it_ended_has_no_frames
+    p = profile(interval: 4) do
+      thread :a, tid: 1, dies: 11
+      tags 0, :a, part: "x"
+      at 0, a: running("main:2 work:12")
+      tags 9, :a, part: "y"
+      finish 16
+    end
+    assert_equal({ "Foo#work" => 9.0 }, self_ms(p, tag: "part=x"))
+    assert_equal({ "(unknown)" => 2.0 }, self_ms(p, tag: "part=y"))
+  end
+
   # What has no tag, or fewer, may be shown with either's stack: it is no value of its own.
   def test_an_interval_without_a_tag_between_two_values_is_divided
     p = profile do

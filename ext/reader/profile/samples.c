@@ -55,6 +55,14 @@ sdb_decoder_end(struct sdb_decoder *d, struct sdb_track *track, uint64_t until,
         step.gc_us = times->gc_us;
         step.cpu_us = times->cpu_us < us + CPU_SLACK_US ? times->cpu_us : us + CPU_SLACK_US;
     }
+    /* nobody looked again since the time counts for something else */
+    struct sdb_division division;
+    if (sdb_labels_divide(d->profile, &track->labels, d->before, until, &division)) {
+        step.has_change = true;
+        step.after_change_us = us_up(until - division.first);
+        step.uncertain_us = us;
+        step.s_stack = SDB_STACK_UNKNOWN;
+    }
     track->at = until;
     track->ticks = d->ticks;
     track->unseen_ns = d->unseen_ns;
