@@ -8,6 +8,7 @@
 #include <ruby.h>
 
 #include <errno.h>
+#include <ruby.h>
 #include <ruby/thread.h>
 
 #include "error.h"
