@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "time"
+require_relative "shared/opened"
 require_relative "errors"
 require_relative "native"
 require_relative "value"
@@ -37,7 +38,7 @@ module Sdb
         missing = Native.reader_missing
         raise UnsupportedError, "logs cannot be read here: #{missing}" if missing
 
-        Native::Log.new(path)
+        Native::Log.new(path, Opened[path]&.fileno)
       end
 
       # Of this machine since it was started; nil where that cannot be told.

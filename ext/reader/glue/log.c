@@ -60,16 +60,19 @@ rb_sdb_log_reader(VALUE log)
     return reader_of(log);
 }
 
-/* Log.new(path): opens and proves it. */
+/* Log.new(path, fd = nil): opens it, or a descriptor of it that is open already, and proves it. */
 static VALUE
-log_initialize(VALUE self, VALUE path)
+log_initialize(int argc, VALUE *argv, VALUE self)
 {
+    VALUE path, fd;
+    rb_scan_args(argc, argv, "11", &path, &fd);
     struct log *log;
     TypedData_Get_Struct(self, struct log, &log_type, log);
     if (log->open) rb_raise(rb_eRuntimeError, "already open");
     const char *name = StringValueCStr(path);
     struct sdb_source source;
-    int err = sdb_source_open(&source, name);
+    int err =
+        NIL_P(fd) ? sdb_source_open(&source, name) : sdb_source_open_again(&source, NUM2INT(fd));
     if (!err) err = sdb_ring_reader_open(&log->reader, source);
     if (!err) log->open = true;
     rb_sdb_check(err, name);
@@ -208,7 +211,7 @@ rb_sdb_init_log(VALUE native)
 {
     VALUE log = rb_define_class_under(native, "Log", rb_cObject);
     rb_define_alloc_func(log, log_alloc);
-    rb_define_method(log, "initialize", log_initialize, 1);
+    rb_define_method(log, "initialize", log_initialize, -1);
     rb_define_method(log, "close", log_close, 0);
     rb_define_method(log, "refresh", log_refresh, 0);
     rb_define_method(log, "identity", log_identity, 0);

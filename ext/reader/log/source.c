@@ -14,11 +14,10 @@
 
 #include "error.h"
 
-int
-sdb_source_open(struct sdb_source *s, const char *path)
+/* Takes over fd; a negative one is an error already. */
+static int
+take(struct sdb_source *s, int fd)
 {
-    /* O_NONBLOCK: opening a FIFO that nobody writes to would wait for ever */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) return SDB_ERR_IO;
     struct stat st;
     if (fstat(fd, &st) != 0) {
@@ -33,6 +32,19 @@ sdb_source_open(struct sdb_source *s, const char *path)
     }
     *s = (struct sdb_source){.fd = fd, .n = st.st_size > 0 ? (uint64_t)st.st_size : 0};
     return SDB_OK;
+}
+
+int
+sdb_source_open(struct sdb_source *s, const char *path)
+{
+    /* O_NONBLOCK: opening a FIFO that nobody writes to would wait for ever */
+    return take(s, open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+}
+
+int
+sdb_source_open_again(struct sdb_source *s, int fd)
+{
+    return take(s, fcntl(fd, F_DUPFD_CLOEXEC, 0));
 }
 
 void

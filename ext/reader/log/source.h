@@ -23,6 +23,8 @@ struct sdb_source {
 /* A regular file, opened O_RDONLY without ever blocking (a FIFO or device is SDB_ERR_NOT_RING).
  * 0, SDB_ERR_IO (errno), SDB_ERR_NOT_RING. */
 int sdb_source_open(struct sdb_source *s, const char *path);
+/* The same of a file that is open already; fd stays the caller's, and where it stands does not matter. */
+int sdb_source_open_again(struct sdb_source *s, int fd);
 /* `bytes` must outlive it. */
 void sdb_source_memory(struct sdb_source *s, const void *bytes, size_t n);
 void sdb_source_close(struct sdb_source *s);

@@ -1,6 +1,9 @@
 # frozen_string_literal: true
 
+require "tempfile"
 require_relative "command"
+require_relative "unprivileged"
+require_relative "../shared/opened"
 
 module Sdb
   module CLI
@@ -28,11 +31,45 @@ module Sdb
       def run(arguments)
         action, *places = arguments
         case action
-        when "list" then list(places)
-        when "show" then show(take(places, 1..1, "DUMP").first)
+        when "list" then nil
+        when "show" then take(places, 1..1, "DUMP")
         when nil then raise UsageError, "list or show is missing"
         else raise UsageError, "#{action}: neither list nor show.#{Nearest.hint(action, %w[list show])}"
         end
+        gather(places)
+        status = Unprivileged.needed? ? run_unprivileged(action, places) : answer(action, places)
+        save if @output && status.zero?
+        status
+      ensure
+        @page&.close
+      end
+
+      def answer(action, places) = action == "list" ? list(places) : show(places.first)
+
+      # As root: opens all there is, and leaves the reading to a child.
+      def run_unprivileged(action, places)
+        load_all
+        Unprivileged.raise_limit
+        @given.each { |place, paths| paths.each { |path| Opened.add(path, given: path == place) } }
+        @default.each { |path| Opened.add(path, given: false) }
+        Unprivileged.run(@out, @err) do |out, err|
+          @out = out
+          @err = err
+          answer(action, places)
+        end
+      ensure
+        Opened.clear
+      end
+
+      # The child may not be able to read our own files.
+      def load_all
+        require_relative "../oom/death"
+        require_relative "oom_text"
+        Sdb.const_get(:Native).reader_missing
+        return unless @output
+
+        require_relative "../report/oom_page"
+        Report::Page.load_assets
       end
 
       def list(places)
@@ -59,7 +96,7 @@ module Sdb
       def show(place)
         death = pick(place)
         death.warnings.each { |line| warn(line) }
-        save(death) if @output
+        write_page(death) if @output
         return print_json(death.report) || 0 if json?
 
         require_relative "oom_text"
@@ -70,10 +107,17 @@ module Sdb
 
       # --- finding them ---------------------------------------------------------------------------------
 
+      # What the places hold, by name alone. Default: only where it is asked for.
+      def gather(places)
+        @given = places.reject { |place| place == "latest" }.to_h { |place| [place, in_place(place)] }
+        @default = @given.values.all?(&:empty?) ? default_paths : []
+        @page = Tempfile.create("sdb").tap { |file| File.unlink(file.path) } if @output
+      end
+
       def pick(place)
         return newest(place) if place == "latest"
 
-        found = File.exist?(place) && !File.directory?(place) ? [death_of(place)] : find([place])
+        found = @given[place] == [place] ? [death_of(place)] : find([place])
         found = of_process(place.to_i) if found.empty? && place.match?(/\A\d+\z/)
         found.max_by(&:at) or raise NoRingError, "no dump and no log of a dead process: #{place}"
       end
@@ -89,7 +133,7 @@ module Sdb
       # Dumps in the places given, or in the default ones together with rings of processes that vanished.
       def find(places)
         require_relative "../oom/death"
-        paths = places.empty? ? default_paths : places.flat_map { |place| in_place(place) }
+        paths = places.empty? ? dead_of(@default) : places.flat_map { |place| dead_of(@given.fetch(place), place) }
         one_of_each(paths.uniq.filter_map { |path| death_of(path, quiet: true) })
       end
 
@@ -112,7 +156,7 @@ module Sdb
       end
 
       def in_place(place)
-        return Dir.glob("#{glob_escape(place)}/*.{sdbdump,sdb}").select { |path| dead?(path) } if File.directory?(place)
+        return Dir.glob("#{glob_escape(place)}/*.{sdbdump,sdb}") if File.directory?(place)
         return [place] if File.exist?(place)
 
         place.match?(/\A\d+\z/) ? [] : raise(NoRingError, "no such file or directory: #{place}")
@@ -122,6 +166,9 @@ module Sdb
         require_relative "../log_set"
         in_place(ENV.fetch("SDB_DUMPS", DUMPS)) + LogSet.default_logs.select { |path| dead?(path) }
       end
+
+      # Without the logs of processes that live; a file that was named is meant.
+      def dead_of(paths, place = nil) = paths.select { |path| path == place || dead?(path) }
 
       def dead?(path)
         path.end_with?(".sdbdump") || Ring.read(path).state == "dead"
@@ -135,9 +182,15 @@ module Sdb
         "no dump in #{ENV.fetch("SDB_DUMPS", DUMPS)}, and no log of a process that vanished; dumps are made by sdb-oomd (see bpf/README.md)"
       end
 
-      def save(death)
+      def write_page(death)
         require_relative "../report/oom_page"
-        File.open(@output, "w") { |file| Report::OomPage.write(death, file) }
+        Report::OomPage.write(death, @page)
+        @page.flush
+      end
+
+      def save
+        @page.rewind
+        File.open(@output, "w") { |file| IO.copy_stream(@page, file) }
       end
     end
   end

@@ -116,7 +116,7 @@ module Sdb
       # The last minute and some, nil when there is no readable ring.
       #: () -> Profile?
       def profile
-        @profile ||= ring && Sdb.open(path, window: WINDOW_NS..)
+        @profile ||= ring && Profile.new([path], window: WINDOW_NS..)
       end
 
       def warnings

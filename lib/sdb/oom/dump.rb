@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../errors"
+require_relative "../shared/opened"
 require_relative "crc32c"
 
 module Sdb
@@ -27,14 +28,14 @@ module Sdb
 
       #: (String) -> bool
       def self.dump?(path)
-        File.file?(path) && File.open(path, "rb") { |file| file.read(8) } == MAGIC
+        Opened.file?(path) && Opened.open(path) { |file| file.read(8) } == MAGIC
       rescue SystemCallError
         false
       end
 
       #: (String) -> Dump ! FormatError
       def self.read(path)
-        File.open(path, "rb") { |file| new(path, file) }
+        Opened.open(path) { |file| new(path, file) }
       end
 
       # path: Absolute. facts: Hash of String to String, without the flags. flags: Hash of Symbol to Integer.
@@ -69,7 +70,7 @@ module Sdb
       # The recorder's counters as they were in memory, by their number in ring_format.h.
       #: () -> Array[Integer]
       def counters
-        File.open(@path, "rb") { |file| body(file, COUNTERS) }.to_s.unpack("Q*")
+        Opened.open(@path) { |file| body(file, COUNTERS) }.to_s.unpack("Q*")
       end
 
       # @return [Range, nil] where in the file the ring lies
@@ -81,7 +82,7 @@ module Sdb
       private
 
       def read_threads
-        bytes = File.open(@path, "rb") { |file| body(file, THREADS) }.to_s
+        bytes = Opened.open(@path) { |file| body(file, THREADS) }.to_s
         threads = []
         at = 0
         while at + 128 <= bytes.bytesize

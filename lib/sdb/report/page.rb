@@ -54,10 +54,16 @@ module Sdb
         text.encode(Encoding::UTF_8, invalid: :replace, undef: :replace).scrub
       end
 
+      # For a process that is about to lose the right to read them.
+      #: () -> void
+      def load_assets
+        @texts = Dir.children(ASSETS).to_h { |name| [name, File.read(File.join(ASSETS, name), encoding: Encoding::UTF_8)] }
+      end
+
       # Without indentation and the comments that have a line of their own: the shell is part of every report.
       # No asset has a string that goes over several lines.
       def asset(name)
-        text = File.read(File.join(ASSETS, name), encoding: Encoding::UTF_8)
+        text = (@texts && @texts[name]) || File.read(File.join(ASSETS, name), encoding: Encoding::UTF_8)
         text = text.gsub(%r{^/\*.*?\*/\n}m, "") if name.end_with?(".css")
         text.gsub(%r{^\s*(?://.*)?\n}, "").gsub(/^ +/, "")
       end
