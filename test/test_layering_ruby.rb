@@ -8,11 +8,11 @@ class TestLayeringRuby < Minitest::Test
   LIB = File.expand_path("../lib/sdb", __dir__)
   # room => rooms it may require. Rooms that are not here may require none of ABOVE.
   ROOMS = {
-    "shared" => [],
+    "shared" => %w[value],
     "profile" => %w[errors native ring shared value],
     "oom" => %w[errors open profile ring shared],
     "export" => %w[errors profile shared],
-    "report" => %w[oom profile shared],
+    "report" => %w[oom profile shared value],
     "cli" => nil,
     "tasks" => %w[cli]
   }.freeze

@@ -61,6 +61,12 @@ module Sdb
       rescue SystemCallError, IOError => e
         complain(e)
         1
+      rescue StandardError, SystemStackError, NoMemoryError => e
+        # a fault of ours, most likely met in a log that is not as logs are
+        raise if ENV["SDB_DEBUG"]
+
+        complain(Error.new("#{e.class}: #{e.message.lines.first.to_s.chomp} (a fault of sdb; SDB_DEBUG=1 shows where)"))
+        1
       end
 
       # Every flag with its short form, for tests and completion.
@@ -90,11 +96,16 @@ module Sdb
         raise UsageError, arguments.size < range.begin ? "#{what} is missing" : "too many arguments: #{arguments.join(" ")}"
       end
 
+      # document: Hash or Value
       def print_json(document)
-        document = document.to_h unless document.is_a?(Hash)
-        out.raw "#{JsonText.generate(document)}
-"
+        JsonText.new(RawSink.new(out)).write(document)
+        out.raw "\n"
       end
+
+      RawSink = Struct.new(:out) do
+        def <<(text) = out.raw(text)
+      end
+      private_constant :RawSink
 
       def warn(text)
         err.puts "sdb #{self.class.command_name}: #{text}"

@@ -66,9 +66,9 @@ module Sdb
       def print_frames(frames)
         out.puts "    (no Ruby frames)" if frames.empty?
         shown = @depth ? frames.last(@depth) : frames
-        shown.reverse_each do |frame|
-          out.puts terminal.fit_place("    #{frame.name}", place(frame.path, frame.line))
-        end
+        @lines ||= Hash.new { |known, frame| known[frame] = terminal.fit_place("    #{frame.name}", place(frame.path, frame.line)) }
+                       .compare_by_identity
+        shown.reverse_each { |frame| out.puts @lines[frame] }
         left = frames.size - shown.size
         out.puts terminal.paint("    #{terminal.draw(:ellipsis)} #{left} more", :dim) if left.positive?
       end

@@ -12,6 +12,10 @@ module Sdb
                "sdb tree --min 5 --depth 12    # only the largest",
                "sdb tree --focus User --lines"
 
+      # Where a tree branches at each of thousands of levels, what stands before a name would be most of the answer.
+      INDENT_MAX = 200
+      private_constant :INDENT_MAX
+
       private
 
       def own_options(parser)
@@ -87,6 +91,8 @@ module Sdb
         shown = nodes.select { |n| n.total_ns >= @min_ns }
         @left_out += nodes.size - shown.size
         return shown.map { |n| [n, "", "", level] } if top
+
+        indent = "#{terminal.draw(:ellipsis)} #{indent[-(INDENT_MAX / 2)..]}" if indent.length > INDENT_MAX
         return shown.map { |n| [n, indent + terminal.draw(:next), indent, level] } if shown.size == 1
 
         shown.each_with_index.map do |node, i|

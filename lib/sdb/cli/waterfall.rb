@@ -105,7 +105,8 @@ module Sdb
         till = @begin_ns + @wall_ns * (cell + 1) / width
         spent = Hash.new(0)
         first = call.runs.bsearch_index { |run| run.at_ns + run.ns > from } || call.runs.size
-        call.runs.drop(first).each do |run|
+        first.upto(call.runs.size - 1) do |i|
+          run = call.runs[i]
           break if run.at_ns >= till
 
           spent[run.state] += [run.at_ns + run.ns, till].min - [run.at_ns, from].max

@@ -69,7 +69,7 @@ module Sdb
 
         selection = select(filters)
         cells = data.native.sum_cells(selection.native)
-        budget = data.frame_budget
+        budget = data.frame_budget(FrameBudget::ALL)
         cells[:thread].unpack("L*").zip(cells[:stack].unpack("L*"), cells[known(metric)].unpack("Q*")) do |thread, stack, ns|
           next if ns.zero?
 
@@ -81,9 +81,10 @@ module Sdb
       #: (?metric: Symbol, ?lines: bool, **untyped) -> String
       def collapsed(metric: :wall, lines: false, **filters)
         sums = Hash.new(0)
+        plain = ->(word) { word.tr(";", ":").gsub(/\p{Cc}/, " ") }
+        words = Hash.new { |known, f| known[f] = plain.call(lines && f.line.positive? ? "#{f.name} #{f.path}:#{f.line}" : f.name) }.compare_by_identity
         each_stack(metric: metric, **filters) do |process, thread, frames, ns|
-          words = frames.map { |f| lines && f.line.positive? ? "#{f.name} #{f.path}:#{f.line}" : f.name }
-          sums[[process, thread, *words].map { |word| word.tr(";", ":").gsub(/\p{Cc}/, " ") }.join(";")] += ns
+          sums[[plain.call(process), plain.call(thread), *words.values_at(*frames)].join(";")] += ns
         end
         sums.sort.filter_map { |text, ns| "#{text} #{(ns / 1000.0).round}\n" if ns >= 500 }.join
       end
@@ -124,7 +125,7 @@ module Sdb
       def stacks(at: nil, **filters)
         selection = select(filters)
         instant = at ? [Instants.new(data).window(nil, at).last, data.end_ns].min : @part && @part[:to]
-        budget = data.frame_budget
+        budget = data.frame_budget(FrameBudget::STACKS)
         threads = data.threads.each_index.filter_map { |number| thread_stack(number, instant, selection, budget) if selection.thread?(number) }
         Stacks.new(at: stacks_time(instant), threads: threads)
       end
@@ -137,7 +138,7 @@ module Sdb
         selection = select(filters)
         columns = data.native.segments(selection.native)
         formats = { thread: "L*", start_ns: "Q*", duration_ns: "Q*", stack: "L*", state: "C*", cpu_ns: "Q*" }
-        budget = data.frame_budget
+        budget = data.frame_budget(FrameBudget::ALL)
         formats.map { |name, format| columns[name].unpack(format) }.transpose.each do |thread, start, duration, stack, state, cpu|
           info = data.threads[thread]
           yield Segment.new(thread: info, start_ns: data.ring_time(info.ring, start), duration_ns: duration,

@@ -59,8 +59,8 @@ module Sdb
         guesses.min_by { |at| [at.abs, (at - end_ns).abs].min } || 0
       end
 
-      # How many frames an answer may write.
-      def frame_budget = FrameBudget.new(native.stack_count)
+      # How many frames an answer may write: one of FrameBudget's limits.
+      def frame_budget(limits) = FrameBudget.new(native.stack_count, limits)
 
       # Frames of a stack, root first, without the functions that marks hide. named: also the stand-ins "(unknown)" and
       # "(no Ruby frames)". budget: see FrameBudget. newest: only so many innermost ones.
@@ -69,8 +69,15 @@ module Sdb
         return [] if !named && stack < Native::Profile::FIXED_STACKS
 
         depth = native.stack_depth(stack)
-        oldest = newest ? 0 : (budget&.ends(depth) || depth)
-        newest ||= oldest
+        return ends(stack, depth, 0, newest, marks) if newest
+        return ends(stack, depth, depth, depth, marks) if budget.nil?
+
+        kept = budget.ends(depth)
+        budget.once(stack, kept) { ends(stack, depth, kept, kept, marks) }
+      end
+
+      # The outermost and innermost frames of a stack.
+      def ends(stack, depth, oldest, newest, marks)
         native.stack_frames(stack, oldest, newest).filter_map do |function, line|
           next (cut(depth - oldest - newest) if oldest.positive?) if function.nil?
 

@@ -87,7 +87,7 @@ module Sdb
       def runs(row, intervals, selection)
         runs = []
         at = row.begin_ns
-        budget = @data.frame_budget
+        budget = @data.frame_budget(FrameBudget::RUNS)
         parts = parts(row, intervals)
         holders = holders(parts)
         parts.each_with_index do |part, i|

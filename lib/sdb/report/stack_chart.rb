@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../shared/categories"
+require_relative "../value"
 require_relative "../shared/paths"
 require_relative "flame_data"
 require_relative "page"
@@ -28,6 +29,8 @@ module Sdb
       end
 
       def initialize(span, roots)
+        @plain = {}.compare_by_identity
+        @numbers = {}.compare_by_identity
         @span = plain(span)
         @categories = Categories.new(roots)
         @paths = Paths.new(roots)
@@ -49,12 +52,14 @@ module Sdb
 
       private
 
+      # The same stack is often the very same Array: it becomes one, too.
       def plain(value)
-        value = value.to_h if !value.is_a?(Hash) && !value.is_a?(Array) && value.respond_to?(:to_h) && !value.nil?
         case value
+        when nil, String, Symbol, Numeric then value
         when Hash then value.to_h { |key, inner| [key.to_sym, plain(inner)] }
-        when Array then value.map { |inner| plain(inner) }
-        else value
+        when Array then @plain[value] ||= value.map { |inner| plain(inner) }
+        when Value then @plain[value] ||= value.class.fields.to_h { |field| [field, plain(value.public_send(field))] }
+        else value.respond_to?(:to_h) ? plain(value.to_h) : value
         end
       end
 
@@ -85,7 +90,7 @@ module Sdb
 
       # Number of the stack of these frames, root first; -1 for none.
       def stack(frames)
-        frames.inject(-1) do |parent, frame|
+        @numbers[frames] ||= frames.inject(-1) do |parent, frame|
           key = [parent, function(frame), frame[:line].to_i]
           @stacks[key] ||= @stacks.size
         end
