@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Ruby's own tests with sdb in every process, compared with the same without. Not part of `bin/test all`: some ten minutes a
-# Ruby on two cores.
+# Ruby's own tests with sdb in every process, compared with the same without. Not part of `bin/test all`: some four minutes a
+# Ruby on two cores, besides the download.
 
 require_relative "../test/support/ruby_chroot"
 

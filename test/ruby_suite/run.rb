@@ -62,7 +62,7 @@ class RubySuite
 
   private
 
-  # [tests that ran with sdb, names of those that fail only with it]
+  # [tests that ran with sdb and do not fail without, too; names of those that fail only with it]
   def compare(file)
     plain = measure(file, with_sdb: false)
     recorded = measure(file, with_sdb: true)
@@ -71,7 +71,7 @@ class RubySuite
     only << "#{file}: #{recorded.end}" if recorded.end && !plain.end
     puts format("%-28s %4d tests, failed without sdb %d, with sdb %d, only with sdb %d", file, recorded.tests, plain.failed.size,
                 recorded.failed.size, only.size)
-    [recorded.tests, only]
+    [recorded.tests - (recorded.failed & plain.failed).size, only]
   end
 
   def fails_alone?(file, name)
