@@ -111,7 +111,9 @@ struct sdb_identity { /* offset 0 of the file, 256 bytes of fixed fields, then t
     X(EVENTS, events)           /* span, tag and mark events taken */                              \
     X(MAX_CPU_PPM, max_cpu_ppm) /* governor's budget, parts per million of one core; 0 off */      \
     X(PARKED, parked)           /* now: 1 while no thread can run */                               \
-    X(WRITE_ERRNO, write_errno) /* last errno of a failed write, 0 none */
+    X(WRITE_ERRNO, write_errno) /* last errno of a failed write, 0 none */                         \
+    X(ROOM_BYTES, room_bytes)   /* now: of the chunks for which the disk has room so far */        \
+    X(RING_SMALL, ring_small)   /* now: 1 while the disk has no room for another chunk */
 
 /* clang-format off */
 enum sdb_counter {
@@ -146,7 +148,7 @@ struct sdb_area_header { /* of a chunk and of a symbol area alike */
                   symbol area: generation 1, 2, ...: odd in A, even in B */
     uint64_t first_ns; /* rel time of the first tick; 0 in a symbol area */
     uint32_t crc;      /* CRC-32C of these 64 bytes with crc as zero */
-    uint32_t reserved32;
+    uint32_t skipped;  /* chunk: seqs between the chunk before and this one that were never used */
     uint64_t reserved[4];
 };
 

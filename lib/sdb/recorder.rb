@@ -208,12 +208,18 @@ module Sdb
       lines = []
       errno = counters[:write_errno]
       lines << "the log could not be written: #{SystemCallError.new(errno).message}" if errno.positive?
+      lines << small(counters) if counters[:ring_small] == 1
       lines << elsewhere(native) if native && native[:log_reason] && !native[:refused]
       lines << "#{counters[:lost_threads]} threads are not recorded" if counters[:lost_threads].positive?
       if native && native[:safe_read] == "none"
         lines << "this sandbox forbids process_vm_readv and /proc/self/mem: fibers are not seen"
       end
       lines
+    end
+
+    def small(counters)
+      require_relative "ring"
+      Ring.small(counters)
     end
 
     # The profile of one Sdb.profile block.

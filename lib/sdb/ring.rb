@@ -56,6 +56,10 @@ module Sdb
         nil
       end
 
+      # What a full disk does to a log.
+      #: (Hash[Symbol, Integer]) -> String
+      def small(counters) = "the disk is full: the log keeps its last #{counters[:room_bytes] >> 20} MiB only"
+
       # Realtime ns as the documents have it.
       #: (Integer) -> String
       def time_text(realtime_ns)
@@ -208,6 +212,7 @@ module Sdb
 
     def warnings
       kept = text.select { |key, _| key.start_with?("warning.") }.values
+      kept << Ring.small(counters) if counters[:ring_small] == 1
       kept << "the file is shorter than it says: truncated" if truncated?
       kept
     end

@@ -65,7 +65,8 @@ a_ring_is_made_and_closed(void)
     CHECK_EQ(st.st_mode & 07777, 0600);
     CHECK_EQ(st.st_size, f.identity.file_bytes);
     CHECK(st.st_size <= SDB_RING_MIN_BYTES && st.st_size > SDB_RING_MIN_BYTES - SDB_CHUNK_BYTES);
-    CHECK(st.st_blocks * 512 >= st.st_size); /* allocated, not sparse */
+    CHECK(st.st_blocks * 512 >= 2 * SDB_CHUNK_BYTES); /* allocated, and the rest is a hole */
+    CHECK(st.st_blocks * 512 < 3 * SDB_CHUNK_BYTES);
     NEED(stat(dir, &st) == 0);
     CHECK_EQ(st.st_mode & 07777, 0700);
     NEED(stat(below("a"), &st) == 0);
@@ -241,11 +242,17 @@ on_a_small_disk(void)
         mount("tmpfs", below("disk"), "tmpfs", 0, "size=6m,mode=700") != 0) {
         _exit(77);
     }
-    CHECK_EQ(create_in(below("disk"), 16 << 20), SDB_ERR_NOSPC);
-    CHECK_EQ(count_files(below("disk")), 0); /* nothing left behind */
     config = config_for(below("disk"));
+    config.ring_bytes = 64 << 20; /* larger than the disk: it gets as much as there is */
     CHECK_EQ(sdb_ring_file_create(&f, &config), 0);
+    CHECK(sdb_ring_file_room_for(&f, 0) && sdb_ring_file_room_for(&f, 1));
+    CHECK(sdb_ring_file_room_for(&f, 2) && !f.stays_small);
+    uint64_t place = 3;
+    while (sdb_ring_file_room_for(&f, place)) place++;
+    CHECK(place < 6 && f.stays_small);
+    CHECK(!sdb_ring_file_room_for(&f, place + 1));
     CHECK_EQ(create_in(below("disk"), SDB_RING_MIN_BYTES), SDB_ERR_NOSPC);
+    CHECK_EQ(count_files(below("disk")), 1); /* nothing left behind */
     CHECK_EQ(sdb_ring_file_write(&f, 100000, word, sizeof word), 0);
     /* space that a truncation gave away and others took: the write fails, nothing else happens */
     NEED(ftruncate(f.own.fd, 16384) == 0);

@@ -171,7 +171,7 @@ chunk_index_read(struct sdb_ring_reader *r)
         if (h.seq % id->chunk_count != place) continue;
         int err = sdb_grow(&r->chunks, &r->chunk_capacity, r->chunk_count + 1, sizeof(*r->chunks));
         if (err) return err;
-        r->chunks[r->chunk_count++] = (struct sdb_chunk_ref){h.seq, h.first_ns, off};
+        r->chunks[r->chunk_count++] = (struct sdb_chunk_ref){h.seq, h.first_ns, off, h.skipped};
     }
     if (r->chunk_count) qsort(r->chunks, r->chunk_count, sizeof(*r->chunks), by_seq);
     drop_old_laps(r);

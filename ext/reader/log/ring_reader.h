@@ -24,6 +24,7 @@ struct sdb_chunk_ref {
     uint64_t seq;
     uint64_t first_ns; /* rel */
     uint64_t off;
+    uint32_t skipped; /* seqs before it that were never used */
 };
 
 struct sdb_ring_reader {

@@ -72,9 +72,11 @@ chunks_decode(struct sdb_decoder *d, const struct sdb_ring_reader *r, size_t fro
     uint64_t expected = from < to ? r->chunks[from].seq : 0;
     bool hole = false;
     for (size_t i = from; i < to; i++) {
-        uint64_t seq = r->chunks[i].seq;
-        if (seq != expected) {
-            loss->chunks_missing += seq - expected;
+        uint64_t seq = r->chunks[i].seq, missing = seq - expected;
+        /* never more than there are: the writer may have lost the chunk before those it skipped, too */
+        missing -= missing < r->chunks[i].skipped ? missing : r->chunks[i].skipped;
+        if (missing) {
+            loss->chunks_missing += missing;
             hole = true;
         }
         expected = seq + 1;

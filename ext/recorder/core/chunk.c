@@ -18,9 +18,11 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "the recorder stores its own integers as they are");
 
 void
-sdb_area_header_put(uint8_t *header, uint64_t magic, uint64_t seq, uint64_t first_ns)
+sdb_area_header_put(uint8_t *header, uint64_t magic, uint64_t seq, uint64_t first_ns,
+                    uint32_t skipped)
 {
-    struct sdb_area_header h = {.magic = magic, .seq = seq, .first_ns = first_ns};
+    struct sdb_area_header h = {
+        .magic = magic, .seq = seq, .first_ns = first_ns, .skipped = skipped};
 
     h.crc = sdb_crc32c(0, &h, sizeof h);
     memcpy(header, &h, sizeof h);
@@ -76,11 +78,13 @@ void
 sdb_chunk_begin(struct sdb_chunk *c, uint64_t seq, uint64_t first_ns)
 {
     c->blocks_lost += c->sealed_pending + (payload_bytes(c) > 0 ? 1 : 0);
+    uint32_t skipped = seq > c->seq + 1 ? (uint32_t)(seq - c->seq - 1) : 0;
+
     c->seq = seq;
     c->written = 0;
     c->sealed_pending = 0;
     c->dead = false;
-    sdb_area_header_put(c->bytes, SDB_CHUNK_MAGIC, seq, first_ns);
+    sdb_area_header_put(c->bytes, SDB_CHUNK_MAGIC, seq, first_ns, skipped);
     c->block_off = SDB_AREA_HEADER_BYTES;
     open_block(c);
 }

@@ -34,7 +34,8 @@ struct sdb_chunk {
 
 /* The two structures that chunks and symbol areas share. `block` is the 8 header bytes with the payload
  * behind them. */
-void sdb_area_header_put(uint8_t *header, uint64_t magic, uint64_t seq, uint64_t first_ns);
+void sdb_area_header_put(uint8_t *header, uint64_t magic, uint64_t seq, uint64_t first_ns,
+                         uint32_t skipped);
 void sdb_block_seal(uint8_t *block, uint64_t seq, uint32_t payload_bytes);
 
 int sdb_chunk_init(struct sdb_chunk *c); /* 0 or SDB_ERR_NOMEM */

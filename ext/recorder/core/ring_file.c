@@ -5,6 +5,7 @@
  *
  * Runs on: see ring_file.h
  */
+#define _GNU_SOURCE 1 /* as ruby.h has it */
 #include "core/ring_file.h"
 
 #include <errno.h>
@@ -25,7 +26,13 @@
 #include "core/testpoint.h"
 #include "error.h"
 
-enum { NAME_BYTES = 96, LOCK_TRIES = 100, LOCK_PAUSE_NS = 1000000 };
+enum {
+    NAME_BYTES = 96,
+    LOCK_TRIES = 100,
+    LOCK_PAUSE_NS = 1000000,
+    CHUNKS_FIRST = 2, /* a ring has at least two */
+    AREA_FIRST_BYTES = 256 << 10,
+};
 
 static int
 error_of(int number)
@@ -124,13 +131,30 @@ take_lock(int fd)
 }
 
 static int
-allocate(int fd, uint64_t bytes)
+allocate(int fd, uint64_t off, uint64_t bytes)
 {
     int number;
 
     do {
-        number = posix_fallocate(fd, 0, (off_t)bytes);
+        number = posix_fallocate(fd, (off_t)off, (off_t)bytes);
     } while (number == EINTR);
+    return number;
+}
+
+/* The whole size, and room for what a process needs that lives for a moment. 0 or an errno. */
+static int
+allocate_begin(struct sdb_ring_file *f)
+{
+    const struct sdb_identity *id = &f->identity;
+    uint64_t area = id->area_bytes < AREA_FIRST_BYTES ? id->area_bytes : AREA_FIRST_BYTES;
+    int number = 0;
+
+    if (ftruncate(f->own.fd, (off_t)id->file_bytes) != 0) return errno;
+    if (number == 0) number = allocate(f->own.fd, 0, id->area_a_off + area);
+    if (number == 0) number = allocate(f->own.fd, id->area_b_off, area);
+    if (number == 0)
+        number = allocate(f->own.fd, id->chunks_off, CHUNKS_FIRST * (uint64_t)SDB_CHUNK_BYTES);
+    f->chunks_ready = CHUNKS_FIRST;
     return number;
 }
 
@@ -178,6 +202,44 @@ write_state(struct sdb_ring_file *f, enum sdb_ring_state state)
     return err;
 }
 
+bool
+sdb_ring_file_room_for(struct sdb_ring_file *f, uint64_t place)
+{
+    int fd;
+
+    if (place < f->chunks_ready) return true;
+    fd = descriptor(f);
+    if (fd < 0 || place > f->chunks_ready) return false;
+    if (allocate(fd, f->identity.chunks_off + place * SDB_CHUNK_BYTES, SDB_CHUNK_BYTES) != 0) {
+        f->stays_small = true;
+        return false;
+    }
+    f->stays_small = false;
+    f->chunks_ready++;
+    return true;
+}
+
+static void
+punch(int fd, uint64_t from, uint64_t to)
+{
+    from = (from + SDB_PAGE_BYTES - 1) & ~(uint64_t)(SDB_PAGE_BYTES - 1);
+    if (from < to)
+        (void)fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from,
+                        (off_t)(to - from));
+}
+
+void
+sdb_ring_file_trim(struct sdb_ring_file *f, uint64_t used_off, uint64_t used_a, uint64_t used_b)
+{
+    const struct sdb_identity *id = &f->identity;
+    int fd = f->open ? descriptor(f) : -1;
+
+    if (fd < 0) return;
+    punch(fd, used_off, id->file_bytes);
+    punch(fd, id->area_a_off + used_a, id->area_b_off);
+    punch(fd, id->area_b_off + used_b, id->chunks_off);
+}
+
 static void
 drop_window(struct sdb_ring_file *f)
 {
@@ -212,7 +274,7 @@ fill_file(struct sdb_ring_file *f, const uint8_t *pages)
     err = sdb_ring_file_write(f, 0, pages, SDB_IDENTITY_BYTES);
     if (err != 0) return err;
     SDB_TESTPOINT(after_header_creating);
-    f->last_errno = allocate(f->own.fd, f->identity.file_bytes);
+    f->last_errno = allocate_begin(f);
     if (f->last_errno != 0) return error_of(f->last_errno);
     SDB_TESTPOINT(before_live);
     return write_state(f, SDB_RING_LIVE);

@@ -45,13 +45,16 @@ struct sdb_ring_file {
     dev_t dev;
     ino_t ino;
     void *life; /* where it is not: a mapping that nobody reads and that keeps the lock; or NULL */
+    uint64_t chunks_ready; /* from the first on: allocated. The rest of the file is a hole */
+    bool stays_small;      /* there was no room for another chunk */
     int last_errno;
     void *resident; /* read-only mlocked window over the pages to be written next, or NULL */
     uint64_t resident_off, resident_bytes;
 };
 
 /* Creates `<dir>/<pid>-<start ticks>-<random>.sdb` (0600, O_EXCL|O_NOFOLLOW|O_CLOEXEC), takes the flock,
- * writes the identity in state CREATING, allocates the file, and sets LIVE. Applies retention after.
+ * writes the identity in state CREATING, allocates the begin of the file, and sets LIVE: the file has its full
+ * size, but takes room on the disk for two chunks first and for more as they are needed. Applies retention after.
  * Returns 0, SDB_ERR_ACCESS (no directory of ours there, and none can be made; `reason` says why), _NOSPC (also beyond RLIMIT_FSIZE), _IO, _INVALID; the errno is kept in last_errno. On failure
  * nothing is left behind but the directory, and *f needs no close. Blocks on the disk; never raises
  * SIGXFSZ. argv, boot id, pid namespace, start ticks are read from /proc. */
@@ -71,6 +74,14 @@ void sdb_xfsz_restore(struct sdb_xfsz_guard *g);
  * (own_files.h) the file is opened again by its path, if that still is this file. Never raises SIGXFSZ when the
  * calling thread blocks it. */
 int sdb_ring_file_write(struct sdb_ring_file *f, uint64_t off, const void *bytes, size_t n);
+
+/* Makes sure that the disk has room for the chunk at `place`, if it follows the last that has. False: it has none, now
+ * or since it was last asked (a full disk is asked again at the next lap), and the ring goes round in what it has. */
+bool sdb_ring_file_room_for(struct sdb_ring_file *f, uint64_t place);
+/* Gives back what a ring that never went round has not used: from `used_off` on, in the chunks, and in the areas. Best
+ * effort. used_a, used_b: bytes of the areas. */
+void sdb_ring_file_trim(struct sdb_ring_file *f, uint64_t used_off, uint64_t used_a,
+                        uint64_t used_b);
 
 /* Moves the resident window to the pages of [off, off + bytes), cut to the file: best effort, silent
  * without RLIMIT_MEMLOCK (then there is none). May read the pages from the disk. */

@@ -84,12 +84,24 @@ sdb_ring_writer_begin_chunk(struct sdb_ring_writer *w, uint64_t seq)
     sdb_ring_writer_clock(w, sdb_monotonic_ns(), sdb_clock_ns(CLOCK_REALTIME));
 }
 
+/* The one that lies behind the present one; where the disk has no room for it, that of the next lap. */
+static uint64_t
+next_seq(const struct sdb_ring_writer *w)
+{
+    uint64_t seq = w->chunk.seq + 1, count;
+
+    if (w->file == NULL) return seq;
+    count = w->file->identity.chunk_count;
+    if (sdb_ring_file_room_for(w->file, seq % count)) return seq;
+    return seq + count - seq % count;
+}
+
 static void
 next_chunk(struct sdb_ring_writer *w)
 {
     if (w->file != NULL)
         sdb_chunk_write(&w->chunk, w->file); /* its last try; begin counts what is lost */
-    sdb_ring_writer_begin_chunk(w, w->chunk.seq + 1);
+    sdb_ring_writer_begin_chunk(w, next_seq(w));
 }
 
 uint8_t *
@@ -217,6 +229,15 @@ sdb_ring_writer_state(struct sdb_ring_writer *w, enum sdb_ring_state state,
                               sizeof *page);
     if (err == 0) w->state_seq = seq; /* else the same page again: the other one is still whole */
     return err;
+}
+
+void
+sdb_ring_writer_trim(struct sdb_ring_writer *w, uint64_t used_a, uint64_t used_b)
+{
+    if (w->file == NULL || w->chunk.seq >= w->file->chunks_ready) return;
+    sdb_ring_file_trim(
+        w->file, w->file->identity.chunks_off + w->chunk.seq * SDB_CHUNK_BYTES + w->chunk.written,
+        used_a, used_b);
 }
 
 uint64_t

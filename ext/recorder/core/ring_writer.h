@@ -110,6 +110,10 @@ int sdb_ring_writer_state(struct sdb_ring_writer *w, enum sdb_ring_state state,
                           const uint64_t *counters, const char *reason, uint64_t now_ns,
                           uint64_t realtime_ns);
 
+/* Before the file is closed: gives back the room behind the last chunk, when the ring never went round. used_a, used_b:
+ * bytes of the symbol areas. */
+void sdb_ring_writer_trim(struct sdb_ring_writer *w, uint64_t used_a, uint64_t used_b);
+
 uint64_t sdb_ring_writer_bytes_written(const struct sdb_ring_writer *w);
 uint64_t sdb_ring_writer_blocks_lost(const struct sdb_ring_writer *w);
 uint64_t

@@ -92,6 +92,16 @@ open_payload(const struct sdb_symbol_area *a)
     return a->used - a->open_off - SDB_BLOCK_HEADER_BYTES;
 }
 
+void
+sdb_symbol_area_on_file(const struct sdb_symbol_area *a, uint64_t *used_a, uint64_t *used_b)
+{
+    /* the other one is full of the generation before, if there was one */
+    uint64_t other = a->generation > 1 ? sdb_symbol_area_capacity_bytes(a) : 0;
+
+    *used_a = a->generation & 1 ? a->file_used : other;
+    *used_b = a->generation & 1 ? other : a->file_used;
+}
+
 uint64_t
 sdb_symbol_area_used_bytes(const struct sdb_symbol_area *a)
 {
@@ -278,7 +288,7 @@ write_header(struct sdb_symbol_area *a, uint64_t area_off)
     uint8_t header[SDB_AREA_HEADER_BYTES];
     int err;
 
-    sdb_area_header_put(header, SDB_AREA_MAGIC, a->generation, 0);
+    sdb_area_header_put(header, SDB_AREA_MAGIC, a->generation, 0, 0);
     err = sdb_ring_file_write(a->file, area_off, header, sizeof header);
     if (err == 0) a->file_used = sizeof header;
     return err;

@@ -54,6 +54,8 @@ int sdb_symbol_area_append(struct sdb_symbol_area *a, uint32_t code,
 void sdb_symbol_area_switch(struct sdb_symbol_area *a);
 /* Writes what is pending. 0 or a negative error; then the bytes stay for the next flush. */
 int sdb_symbol_area_flush(struct sdb_symbol_area *a);
+/* Of area A and B, on the file. */
+void sdb_symbol_area_on_file(const struct sdb_symbol_area *a, uint64_t *used_a, uint64_t *used_b);
 uint64_t sdb_symbol_area_used_bytes(const struct sdb_symbol_area *a); /* of the active area */
 uint64_t sdb_symbol_area_capacity_bytes(const struct sdb_symbol_area *a);
 uint64_t sdb_symbol_area_memory_bytes(const struct sdb_symbol_area *a);

@@ -64,6 +64,8 @@ sdb_flush_state(struct sdb_scanner *sc)
     sdb_set_counter(sc, SDB_C_SAMPLE_RECORDS, sdb_ring_writer_sample_records(sc->writer));
     sdb_set_counter(sc, SDB_C_BYTES_WRITTEN, sdb_ring_writer_bytes_written(sc->writer));
     sdb_set_counter(sc, SDB_C_CHUNKS, sdb_ring_writer_chunk(sc->writer) + 1);
+    sdb_set_counter(sc, SDB_C_ROOM_BYTES, sc->file.chunks_ready * SDB_CHUNK_BYTES);
+    sdb_set_counter(sc, SDB_C_RING_SMALL, sc->file.stays_small);
     sdb_set_counter(sc, SDB_C_SYMBOL_BYTES, sdb_symbol_area_used_bytes(sc->symbols));
     sdb_set_counter(sc, SDB_C_LAST_TICK_NS, sc->tick.now_ns - sc->start_ns);
     sdb_set_counter(

@@ -103,6 +103,9 @@ sdb_upkeep_close(struct sdb_scanner *sc, const char *reason)
     if (sc->has_file) {
         sdb_ring_writer_state(sc->writer, SDB_RING_CLOSED, sc->counters, reason, sc->tick.now_ns,
                               sc->host.realtime_ns());
+        uint64_t used_a, used_b;
+        sdb_symbol_area_on_file(sc->symbols, &used_a, &used_b);
+        sdb_ring_writer_trim(sc->writer, used_a, used_b);
         sdb_ring_file_close(&sc->file);
     }
     sdb_upkeep_abandon(sc);

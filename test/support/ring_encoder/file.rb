@@ -18,7 +18,7 @@ module RingEncoder
       ticks late_ticks displaced_ticks parks thread_samples scans frames_read sample_records
       lost_torn lost_torn_top lost_gc lost_unresolved lost_queue_full lost_ring lost_gap_ns lost_truncated lost_threads
       cpu_ns gvl_ns scan_ns rss_bytes codes codes_recycled threads_live threads_seen effective_interval_ns bytes_written
-      chunks last_tick_ns symbol_bytes events max_cpu_ppm parked write_errno
+      chunks last_tick_ns symbol_bytes events max_cpu_ppm parked write_errno room_bytes ring_small
     ].freeze
 
     attr_reader :chunk_count, :identity
