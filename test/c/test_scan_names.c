@@ -267,18 +267,19 @@ when_everything_is_in_use_what_does_not_fit_stays_without_a_name_and_is_counted(
 }
 
 static void
-a_symbolizer_that_is_gone_for_a_second_is_asked_for(void)
+what_is_asked_in_the_mailbox_is_told_to_the_vm_and_not_at_each_tick(void)
 {
     begin();
-    sdb_store_release(&fake.mailbox.alive, 0);
-    sdb_upkeep_second(&fake.scanner);
-    CHECK_EQ(world.symbolizers_requested, 0);
-    sdb_upkeep_second(&fake.scanner);
-    CHECK_EQ(world.symbolizers_requested, 1);
-    sdb_store_release(&fake.mailbox.alive, 1);
-    sdb_upkeep_second(&fake.scanner);
-    sdb_upkeep_second(&fake.scanner);
-    CHECK_EQ(world.symbolizers_requested, 1);
+    sdb_mailbox_take(&fake.mailbox);
+    fake.scanner.asks.soon = true;
+    fake.scanner.asks.asked_ns = 0;
+    unsigned before = world.symbolizers_requested;
+    fake_tick();
+    CHECK_EQ(world.symbolizers_requested, before + 1);
+    CHECK_EQ(fake.mailbox.asked & SDB_ASK_WORK, SDB_ASK_WORK);
+    fake.scanner.asks.soon = true;
+    fake_tick();
+    CHECK_EQ(world.symbolizers_requested, before + 1);
     log_read();
 }
 
@@ -291,6 +292,6 @@ main(void)
     RUN(what_no_stack_shows_any_more_is_let_go_and_named_anew_when_it_comes_back);
     RUN(a_full_symbol_area_gives_way_to_the_other_and_loses_nothing_in_use);
     RUN(when_everything_is_in_use_what_does_not_fit_stays_without_a_name_and_is_counted);
-    RUN(a_symbolizer_that_is_gone_for_a_second_is_asked_for);
+    RUN(what_is_asked_in_the_mailbox_is_told_to_the_vm_and_not_at_each_tick);
     return t_done();
 }
