@@ -11,7 +11,8 @@ class TestHostileText < Minitest::Test
   EVIL = "\e]0;owned\a\e[2J\nforged: line\r\u202Egnp\u2028\u061C\u009b31m\x02\t\u200B\uFEFF\u{E0041}"
   UNSEEN = /[\p{Cc}\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/
   COMMANDS = [%w[functions], %w[tree], %w[tree --lines], %w[threads], %w[slow], ["request", "id 1"], ["request", "id 1", "--all"],
-              ["request", "id 1", "--runs"], %w[callers /Foo/], ["lines", "/app/#{EVIL}.rb"], %w[stacks], %w[top --count 1], %w[ls], %w[status], %w[oom show], ["functions", "--focus", "work#{Regexp.escape(EVIL[0])}"],
+              ["request", "id 1", "--runs"], %w[callers /Foo/], ["lines", "/app/#{EVIL}.rb"], %w[stacks], %w[top --count 1],
+              %w[ls], %w[status], %w[oom show], ["functions", "--focus", "work#{Regexp.escape(EVIL[0])}"],
               ["functions", "--endpoint", "A#b#{EVIL}"], ["slow", "--tag", "k#{EVIL}=v#{EVIL}"], %w[export collapsed], %w[export collapsed --lines]].freeze
 
   def setup
