@@ -109,4 +109,16 @@ class TestC38TheGuestThread < Minitest::Test
     RUBY
     assert_includes names(log_of(result)), "Object#after_the_close"
   end
+
+  def test_a_stop_ends_where_no_descriptor_is_left
+    figures = program!(<<~RUBY, with_sdb: false, env: { "SDB" => nil, "SDB_DIR" => @dir }).figures
+      require "sdb"
+      Sdb.start
+      sleep 0.3
+      Process.setrlimit(Process::RLIMIT_NOFILE, 5)
+      Sdb.stop
+      puts "stopped=true"
+    RUBY
+    assert_equal({ "stopped" => "true" }, figures)
+  end
 end
