@@ -132,7 +132,7 @@ class TestC39C42Starts < Minitest::Test
   # Ruby 4.0's switch stands in likewise.
   def test_boxes_are_a_warning_and_a_line
     write("box.rb", "module Ruby; end\nmodule Ruby::Box; def self.enabled? = true; end\n")
-    out, err, = shell("ruby -w -r./box -rsdb/auto -e 'puts Sdb.status[:warnings]'", with_sdb: false)
+    out, err, = shell("ruby -r./box -rsdb/auto -e 'puts Sdb.status[:warnings]'", with_sdb: false)
     assert_match(/\ARUBY_BOX=1: .*spans/, out)
     assert_equal "sdb: #{out}", err
   end
