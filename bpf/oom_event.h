@@ -48,7 +48,7 @@ struct sdb_oom_process {
     uint64_t victim; /* slot + 1 once it is being killed */
     uint64_t recording;
     uint32_t uid, ring_fd;
-    uint64_t counted; /* 1: `users` knows of it */
+    uint32_t counted, bucket; /* counted: in the entry `bucket` of `users` */
 };
 
 /* Map `users`: uid -> this; SDB_OOM_USERS_REST stands for all who found no room in it. Nobody is forgotten while it
@@ -59,6 +59,7 @@ struct sdb_oom_user {
 };
 
 #define SDB_OOM_USERS_REST 0xffffffffu
+#define SDB_OOM_FOUND (1ull << 63) /* in the id of a process that did not register itself */
 
 /* Counted in a map of one entry. */
 struct sdb_oom_refusals {

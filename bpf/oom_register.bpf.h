@@ -42,17 +42,18 @@ struct {
     __type(value, struct sdb_oom_refusals);
 } refusals SEC(".maps");
 
+/* The entry of that user, made when there is none; *bucket is its key. */
 static __always_inline struct sdb_oom_user *
-user_of(__u32 uid)
+user_of(__u32 uid, __u32 *bucket)
 {
-    struct sdb_oom_user none = {0}, *u = bpf_map_lookup_elem(&users, &uid);
-    __u32 rest = SDB_OOM_USERS_REST;
+    struct sdb_oom_user none = {0}, *u;
+    *bucket = uid;
+    bpf_map_update_elem(&users, bucket, &none, BPF_NOEXIST);
+    u = bpf_map_lookup_elem(&users, bucket);
     if (u) return u;
-    bpf_map_update_elem(&users, &uid, &none, BPF_NOEXIST);
-    u = bpf_map_lookup_elem(&users, &uid);
-    if (u) return u;
-    bpf_map_update_elem(&users, &rest, &none, BPF_NOEXIST);
-    return bpf_map_lookup_elem(&users, &rest);
+    *bucket = SDB_OOM_USERS_REST;
+    bpf_map_update_elem(&users, bucket, &none, BPF_NOEXIST);
+    return bpf_map_lookup_elem(&users, bucket);
 }
 
 /* A bucket of SDB_OOM_USER_BURST that fills by SDB_OOM_USER_A_SECOND. */
@@ -83,11 +84,11 @@ enter(struct sdb_oom_refusals *r, struct sdb_oom_user *u)
 }
 
 static __always_inline void
-leave(__u32 uid)
+leave(__u32 bucket)
 {
     __u32 zero = 0;
     struct sdb_oom_refusals *r = bpf_map_lookup_elem(&refusals, &zero);
-    struct sdb_oom_user *u = user_of(uid);
+    struct sdb_oom_user *u = bpf_map_lookup_elem(&users, &bucket);
     if (r) __sync_fetch_and_add(&r->others, -1);
     if (u) __sync_fetch_and_add(&u->processes, -1);
 }
@@ -112,10 +113,10 @@ static __always_inline void
 forget(__u32 tgid, struct sdb_oom_process *p, __u32 type)
 {
     __u64 id = p->id;
-    __u32 uid = p->uid;
+    __u32 uid = p->uid, bucket = p->bucket;
     bool counted = p->counted;
     if (bpf_map_delete_elem(&processes, &tgid) != 0) return;
-    if (counted) leave(uid);
+    if (counted) leave(bucket);
     struct sdb_oom_arrival *a = type ? begin_arrival(type, tgid, uid, id) : NULL;
     if (a) bpf_ringbuf_submit(a, BPF_RB_FORCE_WAKEUP); /* else the daemon finds out by the map */
 }
@@ -141,7 +142,7 @@ static __always_inline bool
 is_same(const struct sdb_oom_process *p, const struct sdb_oom_register *said)
 {
     return p->start_ticks == said->start_ticks && p->table == said->table_address &&
-           p->recording == said->recording && p->ring_fd == said->ring_fd && p->counted;
+           p->recording == said->recording && p->ring_fd == said->ring_fd && p->id < SDB_OOM_FOUND;
 }
 
 /* The same as oomd_register_parse, which has the words. */
@@ -168,7 +169,8 @@ register_task(struct task_struct *task, __u64 address)
     struct sdb_oom_process *old = bpf_map_lookup_elem(&processes, &tgid);
     if (old && old->uid == uid && (old->victim || is_same(old, &said))) return;
 
-    struct sdb_oom_user *u = uid ? user_of(uid) : NULL;
+    __u32 bucket = 0;
+    struct sdb_oom_user *u = uid ? user_of(uid, &bucket) : NULL;
     if (uid && (!u || !may_register(u))) {
         __sync_fetch_and_add(&r->rate, 1);
         return;
@@ -180,6 +182,7 @@ register_task(struct task_struct *task, __u64 address)
         .uid = uid,
         .ring_fd = said.ring_fd,
         .counted = uid != 0,
+        .bucket = bucket,
     };
     bool plain = BPF_CORE_READ(cred, uid.val) == uid && BPF_CORE_READ(cred, suid.val) == uid &&
                  BPF_CORE_READ(cred, fsuid.val) == uid;
@@ -203,7 +206,7 @@ register_task(struct task_struct *task, __u64 address)
     }
     a->id = p.id = __sync_fetch_and_add(&r->next_id, 1) + 1;
     if (bpf_map_update_elem(&processes, &tgid, &p, BPF_NOEXIST)) {
-        if (u) leave(uid);
+        if (u) leave(bucket);
         bpf_ringbuf_discard(a, 0);
         __sync_fetch_and_add(&r->lost, 1);
         return;

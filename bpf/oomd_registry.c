@@ -11,8 +11,6 @@
 #include "oomd_log.h"
 #include "oomd_probe.h"
 
-static const uint64_t FOUND = 1ull << 63; /* the probes count from 1 */
-
 struct oomd_registry {
     struct oomd_probe *probe;
     uint64_t next_found;
@@ -87,7 +85,7 @@ oomd_registry_add(struct oomd_registry *r, struct oomd_process *p)
 int
 oomd_registry_add_found(struct oomd_registry *r, struct oomd_process *p)
 {
-    p->id = FOUND | r->next_found++;
+    p->id = SDB_OOM_FOUND | r->next_found++;
     struct sdb_oom_process watched = {.id = p->id, .start_ticks = p->start_ticks, .uid = p->uid};
     if (r->probe && oomd_probe_watch(r->probe, p->tgid, &watched) != 0) {
         oomd_process_free(p);

@@ -342,6 +342,7 @@ oomd_writer_close(struct oomd_writer *w)
         kill(w->jobs[i].pid, SIGKILL);
         let_go(w, &w->jobs[i]);
     }
+    if (w->unsynced) fsync(w->dir_fd); /* nobody dies unnoticed for it any more */
     close(w->dir_fd);
     free(w);
 }

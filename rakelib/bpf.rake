@@ -41,8 +41,8 @@ task :bpf do
   end
 end
 
-VICTIM_SOURCES = ["test/bpf/victim.c", *Dir["ext/recorder/core/*.c"], "ext/format/crc32c.c", "ext/format/error.c"].freeze
-ATTACKER_SOURCES = %w[test/bpf/attacker.c ext/recorder/core/oom_client.c ext/format/error.c].freeze
+VICTIM_SOURCES = ["test/bpf/victim.c", *Dir["ext/recorder/core/*.c"], *Dir["ext/format/*.c"]].freeze
+ATTACKER_SOURCES = %w[test/bpf/attacker.c ext/recorder/core/oom_client.c].freeze
 
 { "tmp/bpf/victim" => VICTIM_SOURCES, "tmp/bpf/attacker" => ATTACKER_SOURCES }.each do |program, sources|
   file program => [*sources, *FileList["ext/format/*.h", "ext/recorder/core/*.h"]] do |t|
