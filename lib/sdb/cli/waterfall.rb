@@ -8,8 +8,8 @@ module Sdb
     # at its place. What changed between two samples is not known, so a call that was left and entered again within
     # an interval counts as one.
     class Waterfall
-      # depth counts from 0. cells: ns by state. only: the only call that its caller made.
-      Call = Struct.new(:name, :path, :line, :depth, :start_ns, :end_ns, :cells, :runs, :parent, :children) do
+      # depth counts from 0.
+      Call = Struct.new(:name, :path, :line, :depth, :start_ns, :end_ns, :runs, :parent, :children) do
         def duration_ns = end_ns - start_ns
       end
 
@@ -89,14 +89,13 @@ module Sdb
       end
 
       def add(frame, parent, depth, at_ns)
-        call = Call.new(frame.name, frame.path, frame.line, depth, at_ns, at_ns, Hash.new(0), [], parent, [])
+        call = Call.new(frame.name, frame.path, frame.line, depth, at_ns, at_ns, [], parent, [])
         (parent ? parent.children : @roots) << call
         call
       end
 
       def extend_call(call, run, till)
         call.end_ns = till
-        call.cells[run.state] += run.ns
         call.runs << run
       end
 
