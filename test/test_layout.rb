@@ -227,7 +227,7 @@ class TestLayout < Minitest::Test
   end
 
   def preamble
-    "$:.unshift #{LOAD_PATH.inspect}; require 'sdb/sdb_recorder'; module Sdb; T = Native::Testing; end; T = Sdb::T"
+    "$:.unshift #{LOAD_PATH.inspect}; require 'sdb'; module Sdb; Native.recorder_missing; T = Native::Testing; end; T = Sdb::T"
   end
 
   # Standard output and error of another Ruby with Testing as T.

@@ -174,6 +174,7 @@ class TestRecorder < Minitest::Test
     skip "no GC events before Ruby 3.3: GC is sampled" if RUBY_VERSION < "3.3"
     script = <<~RUBY
       garbage = Array.new(300_000) { |i| "text \#{i}" }
+      blobs = Array.new(50) { "x" * 100_000 }
       before = GC.count
       GC.start
       garbage.clear

@@ -24,7 +24,7 @@ static struct {
     } words;
     /* guarded by the VM's GC lock: before the present stretch */
     VALUE state_before;
-    size_t compactions_before;
+    size_t compactions_before, malloc_increase_before;
     /* shared: atomic */
     uint64_t on;
     struct sdb_gc_periods periods;
@@ -69,7 +69,7 @@ fill_figures(struct sdb_gc_period *period)
     if (!timing.words.known) return;
     period->flags = phases();
     period->heap_live_slots = rb_gc_stat(timing.words.heap_live_slots);
-    period->malloc_increase_bytes = rb_gc_stat(timing.words.malloc_increase_bytes);
+    period->malloc_increase_bytes = timing.malloc_increase_before;
 }
 
 /* Runs on: the thread that does the GC; no alloc, no raise. The keys it asks for are symbols, which allocates nothing
@@ -89,6 +89,8 @@ on_gc_event(VALUE tracepoint, void *unused)
         if (!timing.words.known) return;
         timing.state_before = rb_gc_latest_gc_info(timing.words.state);
         timing.compactions_before = rb_gc_stat(timing.words.compact_count);
+        /* as it begins: marking sets it to 0 */
+        timing.malloc_increase_before = rb_gc_stat(timing.words.malloc_increase_bytes);
         return;
     }
     if (sdb_load_relaxed(&slot->state) != SDB_GC) return;
