@@ -195,4 +195,22 @@ class CLILogsTest < Minitest::Test
     end
     assert_equal "Foo#\e[2J\nbar", sdb!("functions", path, "--json").json["functions"].first["name"]
   end
+
+  # Only the end of a log is read for it, and that end may be all of it that a waiting thread is in.
+  def test_stacks_know_since_when_a_thread_waits_that_waits_for_longer_than_is_read_first
+    path = RingEncoder.write(File.join(@dir, "long.sdb"), pid: 11, chunks: 6) do
+      code :main, "<main>", path: "/app/main.rb", line: 1
+      code :read, "IO#read"
+      code :work, "Foo#work", path: "/app/foo.rb", line: 10
+      thread :main, tid: 11, main: true
+      thread :worker, tid: 12
+      at 0, main: running("main:2")
+      at 1000, main: blocked("main:3 read")
+      30.times { |n| at n * 1000, worker: running("work:#{12 + (n % 2)}") }
+      [10_000, 20_000, 28_000].each { |ms| new_chunk ms }
+      finish 30_000
+    end
+    stuck = sdb!("stacks", path, "--json").json["threads"].find { |thread| thread["tid"] == 11 }
+    assert_equal ["blocked", 1_000_000_000], stuck.values_at("state", "since_ns")
+  end
 end

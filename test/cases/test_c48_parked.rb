@@ -57,9 +57,11 @@ class TestC48Parked < Minitest::Test
       Process.kill(:CONT, pid)
       waiter.value
       main = sdb(pid, "threads").fetch("threads").find { |thread| thread["name"] == "main" }
-      assert_operator main["unknown_ns"], :>=, 1_900_000_000
-      works = sdb(pid, "functions").fetch("functions").find { |function| function["name"].end_with?("works") }
-      assert_operator main["running_ns"] + main["blocked_ns"], :<=, life_ns(main) - 1_900_000_000
+      assert_operator main["running_ns"], :<=, life_ns(main) - 1_900_000_000
+      # 3.1 takes one that has to wait for a CPU for blocked, before and after, and so in between
+      nobodys = main["unknown_ns"] + (main["states"] == "inferred" ? main["blocked_ns"] : 0)
+      assert_operator nobodys, :>=, 1_900_000_000
+      works = sdb(pid, "functions", "--state", "running").fetch("functions").find { |function| function["name"].end_with?("works") }
       assert_operator works["total_ns"], :<=, life_ns(main) - 1_900_000_000
       assert_operator sdb(pid, "functions").fetch("lost").fetch("gap_ns"), :>=, 1_900_000_000
     end

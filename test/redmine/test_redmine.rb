@@ -45,8 +45,10 @@ class TestRedmine < Minitest::Test
     assert_empty spans.map { |span| span["name"] } - PAGES.values
     assert_equal 3 * PAGES.size, spans.size
     spans.each do |span|
-      assert_equal PAGES.fetch(span["tags"]["path"]), span["name"]
-      assert_includes bodies.fetch(span["tags"]["path"]), span["status"].to_s
+      page = PAGES.keys.find { |path| logged(path) == span["tags"]["path"] }
+      assert page, span["tags"].inspect
+      assert_equal PAGES.fetch(page), span["name"]
+      assert_includes bodies.fetch(page), span["status"].to_s
       refute span["open"]
       assert_equal 0, span["parent"]
     end
@@ -54,6 +56,9 @@ class TestRedmine < Minitest::Test
     flame_graph(spans)
     views
   end
+
+  # A project's own name is nobody's business.
+  def logged(path) = path.sub(/project-\d/, ":id")
 
   # By the names of their files, as everybody who works on Redmine knows them.
   def views

@@ -25,11 +25,20 @@ module Sdb
         ignore(:metric, :min_duration, :percentile)
         at = filters.to_h[:to]
         with_profile(arguments, window: at ? nil : -WINDOW_NS..) do |profile|
-          answer = profile.stacks(at: at, **filters.to_h.reject { |key, _| %i[from to last].include?(key) })
-          json? ? print_json(answer) : show(profile, answer)
+          answer = ask(profile, at)
+          # since when, of a thread that waits for longer than was read: the whole log knows
+          next with_profile(arguments) { |whole| tell(whole, ask(whole, at)) } if !at && profile.cut_short?(answer)
+
+          tell(profile, answer)
         end
         0
       end
+
+      def ask(profile, instant)
+        profile.stacks(at: instant, **filters.to_h.reject { |key, _| %i[from to last].include?(key) })
+      end
+
+      def tell(profile, answer) = json? ? print_json(answer) : show(profile, answer)
 
       def show(profile, answer)
         ended = profile.rings.size == 1 && profile.rings.first.state == "dead" ? "   the process is dead" : ""

@@ -130,6 +130,13 @@ module Sdb
         Stacks.new(at: stacks_time(instant), threads: threads)
       end
 
+      # Whether a thread may have been in that state since before the part of the log that was read.
+      #: (Stacks) -> bool
+      def cut_short?(stacks)
+        firsts = data.rings.each_with_index.to_h { |ring, n| [ring.pid, data.ring_time(n, data.ring_rows[n][:first])] }
+        stacks.threads.any? { |thread| thread.since_ns && thread.since_ns <= firsts.fetch(thread.pid, 0) }
+      end
+
       # Yields each stretch of a thread on one stack in one state, thread by thread in order of time.
       #: (**untyped) { (Segment) -> void } -> void
       def each_segment(**filters)
