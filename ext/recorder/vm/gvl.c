@@ -234,9 +234,8 @@ cpu_of(const struct sdb_slot *slot)
 static const struct sdb_slot *
 next_live(uint32_t *index)
 {
-    uint64_t slots = sdb_load_acquire(&gvl.table->live.segments_used) * SDB_SEGMENT_SLOTS;
-    while (*index < slots) {
-        const struct sdb_slot *slot = sdb_thread_slot(gvl.table, (*index)++);
+    const struct sdb_slot *slot;
+    while ((slot = sdb_thread_next(gvl.table, index))) {
         if (sdb_load_acquire(&slot->life) == SDB_SLOT_LIVE &&
             !(sdb_load_relaxed(&slot->flags) & SDB_THREAD_OWN))
             return slot;

@@ -137,9 +137,8 @@ housekeeping(VALUE unused)
         sdb_add_relaxed(&box->memory_bytes, -(uint64_t)gone->memory_bytes);
         free(gone);
     }
-    uint64_t used = sdb_load_acquire(&work.threads->live.segments_used);
-    for (uint32_t i = 0; i < used * SDB_SEGMENT_SLOTS; i++) {
-        struct sdb_slot *slot = sdb_thread_slot(work.threads, i);
+    struct sdb_slot *slot;
+    sdb_thread_each (slot, work.threads) {
         uint64_t life = sdb_load_acquire(&slot->life);
         if (life == SDB_SLOT_LIVE || life == SDB_SLOT_DEAD) name_thread(slot);
         if (life != SDB_SLOT_RETIRED) continue;
