@@ -22,11 +22,12 @@ class TestLayering < Minitest::Test
   end
 
   def test_a_struct_tag_means_one_thing_in_both_libraries
-    tags = %w[recorder reader].map do |library|
-      paths = GRAPH.sources.filter_map { |layer, path| path if layer.start_with?("ext/#{library}") }
-      paths.flat_map { |path| File.read(File.join(ROOT, path)).scan(/^(?:struct|enum) (sdb_\w+) \{/) }.flatten
-    end
-    assert_empty(tags.first & tags.last)
+    assert_empty(in_both_libraries(/^(?:struct|enum) (sdb_\w+) \{/, "{c,h}"))
+  end
+
+  # Declared in a header: what one file keeps to itself confuses nobody.
+  def test_a_function_name_means_one_thing_in_both_libraries
+    assert_empty(in_both_libraries(/^(?:[a-z]\w*[\w *]*[ *])?(sdb_\w+)\(/, "h"))
   end
 
   def test_only_vm_and_what_is_above_it_know_ruby
@@ -53,6 +54,17 @@ class TestLayering < Minitest::Test
   end
 
   private
+
+  # What `pattern` finds in the sources of the recorder and in those of the reader.
+  def in_both_libraries(pattern, extension)
+    found = %w[recorder reader].map do |library|
+      paths = GRAPH.sources.filter_map { |layer, path| path if layer.start_with?("ext/#{library}") }
+      paths = paths.select { |path| File.fnmatch?("*.#{extension}", path, File::FNM_EXTGLOB) }
+      paths.flat_map { |path| File.read(File.join(ROOT, path)).scan(pattern) }.flatten
+    end
+    found.each { |names| refute_empty(names) }
+    found.first & found.last
+  end
 
   def raises?(path)
     code = File.read(File.join(ROOT, path)).gsub(%r{/\*.*?\*/}m, "")

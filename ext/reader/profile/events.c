@@ -294,7 +294,7 @@ span_begin_take(struct sdb_decoder *d, struct sdb_cursor *c)
     int err = tags_take(d, c, &span.tags_off, &span.tags_n);
     if (!err) err = sdb_profile_string(p, request_id.at, request_id.n, &span.request_id);
     if (!err) err = sdb_profile_string(p, trace_id.at, trace_id.n, &span.trace_id);
-    if (!err) err = sdb_span_begin(p, &span);
+    if (!err) err = sdb_profile_span_begin(p, &span);
     if (!err && span.parent_id == 0)
         root_note(d, span.thread, span.begin, (uint32_t)p->spans_count - 1);
     else if (!err) change_note(d, span.thread, span.begin);
@@ -327,7 +327,7 @@ span_end_take(struct sdb_decoder *d, struct sdb_cursor *c)
         struct sdb_bytes trace_id = sdb_take_string(c);
         if (!c->bad) err = sdb_profile_string(d->profile, trace_id.at, trace_id.n, &end.trace_id);
     }
-    return err ? err : sdb_span_end(d->profile, number, &end);
+    return err ? err : sdb_profile_span_end(d->profile, number, &end);
 }
 
 static int

@@ -32,7 +32,7 @@ event_add(struct sdb_profile *p, uint64_t at, enum event_kind kind, uint32_t spa
 }
 
 int
-sdb_span_begin(struct sdb_profile *p, const struct sdb_span *span)
+sdb_profile_span_begin(struct sdb_profile *p, const struct sdb_span *span)
 {
     if (p->spans_count >= SDB_NONE - 1) return SDB_ERR_FULL;
     uint32_t number = (uint32_t)p->spans_count;
@@ -74,7 +74,7 @@ tags_join(struct sdb_profile *p, struct sdb_span *span, const struct sdb_span *e
 }
 
 int
-sdb_span_end(struct sdb_profile *p, uint32_t number, const struct sdb_span *end)
+sdb_profile_span_end(struct sdb_profile *p, uint32_t number, const struct sdb_span *end)
 {
     struct sdb_span *span = &p->spans[number];
     if (!(span->flags & SDB_SPAN_OPEN)) return SDB_OK;

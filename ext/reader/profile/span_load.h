@@ -14,10 +14,10 @@
 uint32_t sdb_span_find(const struct sdb_profile *p, uint32_t ring, uint64_t id);
 
 /* From begin on its thread works for it. 0 or SDB_ERR_NOMEM, _FULL; so the next two. */
-int sdb_span_begin(struct sdb_profile *p, const struct sdb_span *span);
+int sdb_profile_span_begin(struct sdb_profile *p, const struct sdb_span *span);
 /* Takes end, name and trace id (unless ""), status, times and tags from `end`. A thread that works for the span then works
  * for its parent. */
-int sdb_span_end(struct sdb_profile *p, uint32_t span, const struct sdb_span *end);
+int sdb_profile_span_end(struct sdb_profile *p, uint32_t span, const struct sdb_span *end);
 /* From `at` on the thread works for `span` (SDB_NONE none). */
 int sdb_span_switch(struct sdb_profile *p, uint32_t thread, uint32_t span, uint64_t at);
 
