@@ -12,6 +12,8 @@ class TestLayering < Minitest::Test
   # What a reader that opens a production log on any POSIX system cannot include.
   LINUX_ONLY = %r{\A(linux/|sys/(prctl|syscall|eventfd|epoll|inotify|signalfd|timerfd|sysinfo|vfs)\.h|sched\.h)}
 
+  DECLARATION = /^(?:[a-z]\w*[\w *]*[ *])?(sdb_\w+)\(/
+
   def test_a_file_includes_only_the_layers_below_its_own
     assert_empty(GRAPH.up.map(&:to_s))
   end
@@ -27,7 +29,17 @@ class TestLayering < Minitest::Test
 
   # Declared in a header: what one file keeps to itself confuses nobody.
   def test_a_function_name_means_one_thing_in_both_libraries
-    assert_empty(in_both_libraries(/^(?:[a-z]\w*[\w *]*[ *])?(sdb_\w+)\(/, "h"))
+    assert_empty(in_both_libraries(DECLARATION, "h"))
+  end
+
+  # By the recorder, the reader or the C tests. A name at the start of a line declares or defines.
+  def test_a_function_that_a_header_declares_is_used
+    code = Dir.chdir(ROOT) { Dir["{ext,bpf,test/c,test/support}/**/*.{c,h}"] }.to_h { |path| [path, without_comments(path)] }
+    declared = code.flat_map { |path, text| path.start_with?("ext/") && path.end_with?(".h") ? text.scan(DECLARATION) : [] }.flatten
+    refute_empty(declared)
+    named = code.values.flat_map { |text| text.scan(/\bsdb_\w+/) }.tally
+    made = code.values.flat_map { |text| text.scan(DECLARATION) }.flatten.tally
+    assert_empty(declared.uniq.select { |name| named.fetch(name) <= made.fetch(name) })
   end
 
   def test_only_vm_and_what_is_above_it_know_ruby
@@ -67,7 +79,8 @@ class TestLayering < Minitest::Test
   end
 
   def raises?(path)
-    code = File.read(File.join(ROOT, path)).gsub(%r{/\*.*?\*/}m, "")
-    code.match?(/\brb_(raise|exc_raise|sys_fail|bug|fatal)\s*\(/)
+    without_comments(path).match?(/\brb_(raise|exc_raise|sys_fail|bug|fatal)\s*\(/)
   end
+
+  def without_comments(path) = File.read(File.join(ROOT, path)).gsub(%r{/\*.*?\*/}m, "")
 end

@@ -53,13 +53,6 @@ sdb_map_set(struct sdb_map *map, uint64_t a, uint64_t b, uint32_t value)
 }
 
 void
-sdb_map_clear(struct sdb_map *map)
-{
-    for (size_t i = 0; map->entries && i <= map->mask; i++) map->entries[i].value = SDB_MAP_NONE;
-    map->count = 0;
-}
-
-void
 sdb_map_free(struct sdb_map *map)
 {
     free(map->entries);

@@ -49,8 +49,6 @@ sdb_map_get(const struct sdb_map *map, uint64_t a, uint64_t b)
 int sdb_map_set(struct sdb_map *map, uint64_t a, uint64_t b, uint32_t value)
     __attribute__((warn_unused_result));
 
-/* Empties it and keeps its room. */
-void sdb_map_clear(struct sdb_map *map);
 void sdb_map_free(struct sdb_map *map);
 
 #endif

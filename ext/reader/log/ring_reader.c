@@ -202,18 +202,6 @@ sdb_ring_reader_alive(const struct sdb_ring_reader *r)
     return errno == EWOULDBLOCK ? 1 : SDB_ERR_UNSUPPORTED;
 }
 
-const char *
-sdb_ring_reader_text(const struct sdb_ring_reader *r, const char *key)
-{
-    size_t key_bytes = strlen(key);
-    for (size_t i = 0; i < r->text_bytes; i += strlen(r->text + i) + 1) {
-        const char *entry = r->text + i;
-        if (strncmp(entry, key, key_bytes) == 0 && entry[key_bytes] == '=')
-            return entry + key_bytes + 1;
-    }
-    return NULL;
-}
-
 /* How many bytes the blocks from *at on need that lie before `have`, with the next one's; moves *at behind those that lie
  * before it. 0: no more. */
 static size_t

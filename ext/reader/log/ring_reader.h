@@ -52,9 +52,6 @@ int sdb_ring_reader_refresh(struct sdb_ring_reader *r);
 /* 1: a process holds the ring's lock, 0: none does, SDB_ERR_UNSUPPORTED: cannot be told (memory, no locks). */
 int sdb_ring_reader_alive(const struct sdb_ring_reader *r);
 
-/* Value of a key of the identity's text, or NULL. Borrowed until close. */
-const char *sdb_ring_reader_text(const struct sdb_ring_reader *r, const char *key);
-
 /* Reads chunk `i` of the index, as far as its blocks go, into `buffer` of identity.chunk_bytes. *n: bytes read.
  * 0, SDB_ERR_AGAIN when the writer took the place since the refresh, SDB_ERR_IO. */
 int sdb_ring_reader_chunk(const struct sdb_ring_reader *r, size_t i, uint8_t *buffer, size_t *n);

@@ -30,12 +30,6 @@ sdb_mailbox_call(struct sdb_mailbox *box, uint64_t what)
     wake(box);
 }
 
-void
-sdb_mailbox_wait(struct sdb_mailbox *box)
-{
-    syscall(SYS_futex, &box->asked, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
-}
-
 uint64_t
 sdb_mailbox_take(struct sdb_mailbox *box)
 {

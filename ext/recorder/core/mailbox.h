@@ -38,8 +38,6 @@ struct sdb_mailbox {
 void sdb_mailbox_ask(struct sdb_mailbox *box, uint64_t what);
 /* The same, but wakes it in any case. Runs on: any. */
 void sdb_mailbox_call(struct sdb_mailbox *box, uint64_t what);
-/* Sleeps until something is asked; may return early. Runs on: symbolizer, without the GVL. */
-void sdb_mailbox_wait(struct sdb_mailbox *box);
 /* What was asked since the last call. Runs on: symbolizer. */
 uint64_t sdb_mailbox_take(struct sdb_mailbox *box);
 /* GVL time and memory count from 0 again: a recording begins. Runs on: who starts it, or the atfork child handler. */

@@ -317,15 +317,3 @@ sdb_recorder_status(struct sdb_recorder_status *out)
     out->parked = out->counters[SDB_C_PARKED] != 0;
     out->effective_interval_ns = out->counters[SDB_C_EFFECTIVE_INTERVAL_NS];
 }
-
-struct sdb_scanner *
-sdb_recorder_scanner(void)
-{
-    return rec.running ? &rec.scanner : NULL;
-}
-
-struct sdb_thread_table *
-sdb_recorder_threads(void)
-{
-    return &rec.threads;
-}

@@ -50,8 +50,4 @@ struct sdb_recorder_status {
 };
 void sdb_recorder_status(struct sdb_recorder_status *out);
 
-/* The scanner of the present recording, for tests and for span glue; NULL when none. */
-struct sdb_scanner *sdb_recorder_scanner(void);
-struct sdb_thread_table *sdb_recorder_threads(void);
-
 #endif

@@ -7,7 +7,6 @@
  */
 #include "vm/vm_heap.h"
 
-#include "sdb_atomic.h"
 #include "core/self_read.h"
 
 #include <ruby.h>
@@ -16,8 +15,6 @@ enum {
     IMEMO_TYPE_MASK = 15,
     SLOT_ALIGN = 8,
 };
-
-static uint64_t refused; /* shared: atomic */
 
 static bool
 is_imemo(uint64_t value, enum sdb_vm_imemo type)
@@ -30,44 +27,14 @@ is_imemo(uint64_t value, enum sdb_vm_imemo type)
            ((flags >> RUBY_FL_USHIFT) & IMEMO_TYPE_MASK) == (unsigned)type;
 }
 
-static bool
-counted(bool is)
-{
-    if (!is) {
-        sdb_add_relaxed(&refused, 1);
-    }
-    return is;
-}
-
 bool
 sdb_vm_is_iseq(uint64_t value)
 {
-    return counted(is_imemo(value, SDB_IMEMO_ISEQ));
+    return is_imemo(value, SDB_IMEMO_ISEQ);
 }
 
 bool
 sdb_vm_is_ment(uint64_t value)
 {
-    return counted(is_imemo(value, SDB_IMEMO_MENT));
-}
-
-uint64_t
-sdb_vm_ment_of(uint64_t me_or_cref)
-{
-    uint64_t held;
-    if (is_imemo(me_or_cref, SDB_IMEMO_MENT)) {
-        return me_or_cref;
-    }
-    if (is_imemo(me_or_cref, SDB_IMEMO_SVAR) &&
-        sdb_self_read(me_or_cref + SDB_SVAR_ENTRY_AT, &held, sizeof(held)) &&
-        is_imemo(held, SDB_IMEMO_MENT)) {
-        return held;
-    }
-    return 0;
-}
-
-uint64_t
-sdb_vm_heap_refused(void)
-{
-    return sdb_load_relaxed(&refused);
+    return is_imemo(value, SDB_IMEMO_MENT);
 }

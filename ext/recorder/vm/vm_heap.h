@@ -26,11 +26,4 @@ bool sdb_vm_is_iseq(uint64_t value);
 /* T_IMEMO of type imemo_ment. */
 bool sdb_vm_is_ment(uint64_t value);
 
-/* The method entry that ep[-2] of a LOCAL environment stands for: itself when it is one; when it is an svar
- * (`$~` or `$_` was set in the method) the entry that it holds; else 0: a cref, or nothing that we know. */
-uint64_t sdb_vm_ment_of(uint64_t me_or_cref);
-
-/* How many of these checks said no, for the counter of what could not be named. Relaxed. */
-uint64_t sdb_vm_heap_refused(void);
-
 #endif
