@@ -174,7 +174,7 @@ class TestRecorder < Minitest::Test
     skip "no GC events before Ruby 3.3: GC is sampled" if RUBY_VERSION < "3.3"
     script = <<~RUBY
       garbage = Array.new(300_000) { |i| "text \#{i}" }
-      blobs = Array.new(50) { "x" * 100_000 }
+      sleep 1.5 # the heap's figures are read each second, outside of a GC
       before = GC.count
       GC.start
       garbage.clear
@@ -184,9 +184,9 @@ class TestRecorder < Minitest::Test
       marked = runs.select { |run| run.phase.include?("mark") }
       p marked.any? { |run| run.phase.split == %w[major mark sweep] },
         marked.any? { |run| !run.phase.include?("major") },
-        runs.all? { |run| run.count.between?(1, GC.count) && run.heap_live.positive? },
+        runs.all? { |run| run.count.between?(1, GC.count) },
         runs.map(&:count) == runs.map(&:count).sort, runs.any? { |run| run.count > before },
-        runs.any? { |run| run.malloc_increase.positive? },
+        runs.last.heap_live.positive?,
         runs.none? { |run| run.phase.include?("compact") }
       Sdb.start
       GC.compact

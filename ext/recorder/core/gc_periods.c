@@ -17,8 +17,6 @@ sdb_gc_periods_push(struct sdb_gc_periods *q, const struct sdb_gc_period *period
     sdb_store_relaxed(&p->ns, period->ns);
     sdb_store_relaxed(&p->flags, period->flags);
     sdb_store_relaxed(&p->count, period->count);
-    sdb_store_relaxed(&p->heap_live_slots, period->heap_live_slots);
-    sdb_store_relaxed(&p->malloc_increase_bytes, period->malloc_increase_bytes);
     sdb_store_release(&q->tail, tail + 1); /* pairs with gc_periods.c:sdb_gc_periods_take */
     return true;
 }
@@ -35,8 +33,6 @@ sdb_gc_periods_take(struct sdb_gc_periods *q, struct sdb_gc_period *out)
         .ns = sdb_load_relaxed(&p->ns),
         .flags = sdb_load_relaxed(&p->flags),
         .count = sdb_load_relaxed(&p->count),
-        .heap_live_slots = sdb_load_relaxed(&p->heap_live_slots),
-        .malloc_increase_bytes = sdb_load_relaxed(&p->malloc_increase_bytes),
     };
     sdb_store_release(&q->head, head + 1);
     return true;

@@ -16,7 +16,7 @@ struct sdb_gc_period {
     uint64_t begin_ns, ns;
     uint64_t flags; /* SDB_GC_* */
     /* of GC.stat as it ended */
-    uint64_t count, heap_live_slots, malloc_increase_bytes;
+    uint64_t count;
 };
 
 struct sdb_gc_periods { /* zero-filled: empty */

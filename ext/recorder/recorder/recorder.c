@@ -126,6 +126,7 @@ meet_threads(VALUE unused)
 {
     sdb_gvl_seed(&rec.threads);
     sdb_symbolizer_start(rec.scanner.codes, &rec.threads, &rec.layout);
+    sdb_symbolizer_begin();
     return unused;
 }
 

@@ -97,6 +97,7 @@ sdb_scanner_tick(struct sdb_scanner *sc, uint64_t now_ns)
 {
     sc->tick.now_ns = now_ns;
     sc->tick.number++;
+    sc->tick.ended_waiting = 0;
     sdb_count(sc, SDB_C_TICKS, 1);
     sdb_count(sc, SDB_C_THREAD_SAMPLES, sdb_load_relaxed(&sc->threads->live_count));
     if (sdb_pacing_late(&sc->pacing, now_ns)) sdb_count(sc, SDB_C_LATE_TICKS, 1);

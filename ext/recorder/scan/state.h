@@ -44,6 +44,8 @@ enum {
 struct sdb_tick {
     uint64_t number;
     uint64_t now_ns, previous_ns;
+    /* threads that ended and wait for their last name, as met in this tick */
+    uint32_t ended_waiting;
     /* ticks since a thread of the app ran */
     uint64_t idle;
     /* that this tick runs on */
@@ -96,6 +98,8 @@ struct sdb_memory_watch {
 /* upkeep.c: what the symbolizer is asked for */
 struct sdb_asks {
     uint64_t asked_ns;
+    /* slots that wait for it to be freed, each with its Thread and that one's stack; since it was asked */
+    uint32_t retired;
     /* a thread began or ended, or a second passed: it has something to do */
     bool soon;
 };

@@ -16,6 +16,7 @@
 enum {
     ASK_EVERY_NS = 20000000, /* the symbolizer is woken at most so often, unless much is waiting */
     ASK_AT_YOUNG = 512,
+    ASK_AT_RETIRED = 32,
 };
 
 static void
@@ -23,8 +24,10 @@ ask_symbolizer(struct sdb_scanner *sc)
 {
     uint32_t young = sdb_code_table_young_count(sc->codes);
     if (!young && !sc->asks.soon) return;
-    if (young < ASK_AT_YOUNG && sc->tick.now_ns - sc->asks.asked_ns < ASK_EVERY_NS) return;
+    bool much = young >= ASK_AT_YOUNG || sc->asks.retired >= ASK_AT_RETIRED;
+    if (!much && sc->tick.now_ns - sc->asks.asked_ns < ASK_EVERY_NS) return;
     sc->asks.asked_ns = sc->tick.now_ns;
+    sc->asks.retired = 0;
     sc->asks.soon = false;
     sdb_scanner_ask(sc, SDB_ASK_WORK);
 }
@@ -33,10 +36,17 @@ static void
 write_gc_periods(struct sdb_scanner *sc)
 {
     struct sdb_gc_period p;
+    struct sdb_gc_figures heap;
+    sdb_mailbox_gc_figures(sc->mailbox, &heap);
     while (sdb_gc_periods_take(sc->periods, &p)) {
         uint64_t begin = p.begin_ns > sc->start_ns ? p.begin_ns - sc->start_ns : 0;
-        const uint64_t fields[] = {
-            p.serial, p.flags, begin, p.ns, p.count, p.heap_live_slots, p.malloc_increase_bytes};
+        const uint64_t fields[] = {p.serial,
+                                   p.flags,
+                                   begin,
+                                   p.ns,
+                                   p.count,
+                                   heap.heap_live_slots,
+                                   heap.malloc_increase_bytes};
         uint8_t bytes[10 * sizeof fields / sizeof *fields], *end = bytes;
         for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
             end = sdb_varint_put(end, fields[i]);

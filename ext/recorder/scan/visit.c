@@ -15,7 +15,11 @@
 #include "scan/states.h"
 #include "scan/thread_records.h"
 
-enum { NAME_WAIT_NS = 200000000 };
+enum {
+    NAME_WAIT_NS = 200000000,
+    NAME_WAITERS_MAX =
+        64, /* each keeps its Thread and its stack; of more that end at once the names are as last seen */
+};
 
 static uint64_t
 cpu_of(const struct sdb_scanner *sc, const struct sdb_slot *slot, const struct sdb_state_view *v,
@@ -127,6 +131,7 @@ retire(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan)
     }
     sdb_store_release(&slot->life, SDB_SLOT_RETIRED); /* the symbolizer unpins and frees it */
     sc->asks.soon = true;
+    sc->asks.retired++;
 }
 
 /* Many threads name themselves, and the name is the only thing a person knows them by: a thread that ended is kept
@@ -135,6 +140,7 @@ static bool
 name_is_final(struct sdb_scanner *sc, struct sdb_scan *scan, uint64_t death_ns)
 {
     if (sc->tick.last || sdb_mailbox_nobody(sc->mailbox)) return true;
+    if (sc->tick.ended_waiting >= NAME_WAITERS_MAX) return true;
     if (!scan->death_pass) {
         scan->death_pass = sdb_load_acquire(&sc->mailbox->passes_begun) + 1;
         sc->asks.soon = true;
@@ -336,8 +342,12 @@ write_change(struct sdb_scanner *sc, const struct visit *v)
 static void
 visit_ended(struct sdb_scanner *sc, struct sdb_slot *slot, struct sdb_scan *scan)
 {
-    if (name_is_final(sc, scan, sdb_load_relaxed(&slot->death_ns))) retire(sc, slot, scan);
-    else sdb_thread_keep_active(sc, slot);
+    if (name_is_final(sc, scan, sdb_load_relaxed(&slot->death_ns))) {
+        retire(sc, slot, scan);
+        return;
+    }
+    sc->tick.ended_waiting++;
+    sdb_thread_keep_active(sc, slot);
 }
 
 void

@@ -18,13 +18,13 @@ static struct {
     VALUE tracepoint;
     struct {
         VALUE state, none, marking, sweeping, major_by;
-        VALUE heap_live_slots, malloc_increase_bytes, compact_count;
+        VALUE compact_count;
         /* the VM knows the keys above */
         bool known;
     } words;
     /* guarded by the VM's GC lock: before the present stretch */
     VALUE state_before;
-    size_t compactions_before, malloc_increase_before;
+    size_t compactions_before;
     /* shared: atomic */
     uint64_t on;
     struct sdb_gc_periods periods;
@@ -68,12 +68,12 @@ fill_figures(struct sdb_gc_period *period)
     period->count = rb_gc_count();
     if (!timing.words.known) return;
     period->flags = phases();
-    period->heap_live_slots = rb_gc_stat(timing.words.heap_live_slots);
-    period->malloc_increase_bytes = timing.malloc_increase_before;
 }
 
-/* Runs on: the thread that does the GC; no alloc, no raise. The keys it asks for are symbols, which allocates nothing
- * (CRuby's gc.c:gc_stat_internal, gc_info_decode; gc/default/default.c since 3.4). */
+/* Runs on: the thread that does the GC; no alloc, no raise. The keys it asks for are symbols, and what they give is small:
+ * rb_gc_stat makes a Bignum of a number that is none, and heap_live_slots and malloc_increase_bytes may fall below zero
+ * where there are Ractors (CRuby's gc.c:gc_stat_internal, gc_info_decode; gc/default/default.c since 3.4). To allocate here
+ * aborts the process. */
 static void
 on_gc_event(VALUE tracepoint, void *unused)
 {
@@ -89,8 +89,6 @@ on_gc_event(VALUE tracepoint, void *unused)
         if (!timing.words.known) return;
         timing.state_before = rb_gc_latest_gc_info(timing.words.state);
         timing.compactions_before = rb_gc_stat(timing.words.compact_count);
-        /* as it begins: marking sets it to 0 */
-        timing.malloc_increase_before = rb_gc_stat(timing.words.malloc_increase_bytes);
         return;
     }
     if (sdb_load_relaxed(&slot->state) != SDB_GC) return;
@@ -111,8 +109,6 @@ try_keys(VALUE unused)
 {
     rb_gc_latest_gc_info(timing.words.state);
     rb_gc_latest_gc_info(timing.words.major_by);
-    rb_gc_stat(timing.words.heap_live_slots);
-    rb_gc_stat(timing.words.malloc_increase_bytes);
     rb_gc_stat(timing.words.compact_count);
     return unused;
 }
@@ -133,8 +129,6 @@ sdb_gc_events_install(struct sdb_thread_table *threads)
     timing.words.marking = word("marking");
     timing.words.sweeping = word("sweeping");
     timing.words.major_by = word("major_by");
-    timing.words.heap_live_slots = word("heap_live_slots");
-    timing.words.malloc_increase_bytes = word("malloc_increase_bytes");
     timing.words.compact_count = word("compact_count");
     timing.words.known = sdb_protect(try_keys, Qnil, NULL);
     rb_gc_register_address(&timing.tracepoint);

@@ -269,6 +269,13 @@ sdb_symbolizer_start(struct sdb_code_table *codes, struct sdb_thread_table *thre
 }
 
 void
+sdb_symbolizer_begin(void)
+{
+    if (SDB_SYMBOLIZER_STAYS || sdb_load_acquire(&sym.present)) return;
+    begin_thread(); /* where there can be none, the jobs have to do */
+}
+
+void
 sdb_symbolizer_job(struct sdb_code_table *codes, struct sdb_thread_table *threads,
                    const struct sdb_layout *layout)
 {

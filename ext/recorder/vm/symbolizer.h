@@ -19,6 +19,9 @@
 /* From now on what is asked is done; before 3.3 starts the thread when there is none. Runs on: any Ruby thread, GVL. */
 void sdb_symbolizer_start(struct sdb_code_table *codes, struct sdb_thread_table *threads,
                           const struct sdb_layout *layout);
+/* The thread, for as long as there is new code: a recording begins, mostly with a program that begins, and one that then
+ * comes to stand still at once runs no job. After _start. Runs on: any Ruby thread, GVL. */
+void sdb_symbolizer_begin(void);
 /* What a postponed job does, which swallows what is raised in it: gives the VM no occasion to. Runs on: any Ruby thread,
  * GVL. */
 void sdb_symbolizer_job(struct sdb_code_table *codes, struct sdb_thread_table *threads,
