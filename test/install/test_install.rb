@@ -60,8 +60,9 @@ class TestInstall < Minitest::Test
     chroot = RubyChroot.new(name).prepare(out: File.open(File::NULL, "w"))
     ways.to_h do |way, command|
       fill(File.join(chroot.dir, "sdb", FOLDER))
+      # other tests have this folder after us
       forget = "gem uninstall -a -x sdb >/dev/null 2>&1; "
-      [way, output_of(chroot, "#{forget} cd '#{FOLDER}' && #{command}")]
+      [way, output_of(chroot, "#{forget} (cd '#{FOLDER}' && #{command}); #{forget}")]
     end
   rescue RubyChroot::Unreachable => e
     skip e.message
